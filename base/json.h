@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Canonical JSON: RFC 8785 (JCS) text of a jansson value.
+ *
+ * Members sorted by UTF-16 code units, numbers as ECMAScript prints them, no blanks. Two documents with the
+ * same content have the same bytes and so the same digest. Integers beyond 2^53 do not survive other readers:
+ * callers put 64-bit seeds and sizes into strings.
+ */
+#ifndef TCTL_BASE_JSON_H
+#define TCTL_BASE_JSON_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* Appends the canonical text to *ret. TCTL_EINVAL for a number that is not finite or an integer beyond 2^53. */
+tctl_status tctl_json_canonical(const json_t *value, tctl_buf *ret, tctl_error *err);
+
+/* The same content for people: two-space indent, members in canonical order, ends with a newline. */
+tctl_status tctl_json_pretty(const json_t *value, tctl_buf *ret, tctl_error *err);
+
+/* Parses a JSON text of at most `size` bytes; rejects duplicate members and anything behind the value. *ret is a
+ * new reference. Errors: TCTL_EFORMAT with name, line and column. */
+tctl_status tctl_json_parse(const char *name, const char *text, size_t size, json_t **ret, tctl_error *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread pool for work cut into chunks.
+ *
+ * The number of threads and which of them takes a chunk never show in a result: a chunk writes only what is
+ * its own.
+ */
+#ifndef TCTL_BASE_POOL_H
+#define TCTL_BASE_POOL_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct tctl_pool tctl_pool;
+
+/* The caller's thread is one of the n_threads (1..1024). Workers block all signals. */
+tctl_status tctl_pool_create(uint32_t n_threads, tctl_pool **ret, tctl_error *err);
+void tctl_pool_destroy(tctl_pool *); /* NULL is fine */
+uint32_t tctl_pool_threads(const tctl_pool *);
+
+/* Calls fn(arg, chunk, thread) for chunk = 0..n_chunks-1, each once, any order, on any thread; returns when all
+ * are done. `thread` is in 0..n_threads-1 and unique among running calls (for scratch memory). One `run` at a
+ * time per pool; a `run` from inside fn is a bug. Allocates nothing. */
+typedef void tctl_chunk_fn(void *arg, uint64_t chunk, uint32_t thread);
+void tctl_pool_run(tctl_pool *, uint64_t n_chunks, tctl_chunk_fn *fn, void *arg);
+
+/* Processors that this process may run on (its affinity), at least 1. */
+uint32_t tctl_cpus_available(void);
+
+#endif

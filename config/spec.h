@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An experiment spec: read, checked, resolved.
+ */
+#ifndef TCTL_CONFIG_SPEC_H
+#define TCTL_CONFIG_SPEC_H
+
+#include <jansson.h>
+
+#include "config/options.h"
+#include "trainctl/ext/trainer.h"
+
+enum { TCTL_CONTRACT_EXACT = 1, TCTL_CONTRACT_MACHINE = 2, TCTL_CONTRACT_OFF = 3 };
+
+/* One entry of `data:`. */
+typedef struct tctl_data_spec {
+    const char *name; /* "train" */
+    tctl_loc loc;
+    tctl_use *source;    /* NULL for a plain path, which only a command can use */
+    const char *path;    /* absolute; NULL with a source */
+    const char *written; /* the path as written */
+    tctl_use **transforms;
+    uint32_t n_transforms;
+} tctl_data_spec;
+
+/* One entry of `model:`. */
+typedef struct tctl_op_spec {
+    const char *name; /* `name:`, or the operator and a number: "conv1" */
+    const char *op;
+    tctl_config *config;
+    uint32_t n_inputs;
+    int32_t inputs[TCTL_NODE_MAX_INPUTS]; /* `from:`; default: the operator before, or TCTL_MODEL_INPUT */
+} tctl_op_spec;
+
+typedef struct tctl_spec {
+    const char *path, *folder; /* as given; absolute folder */
+    const char *text;          /* the whole file, for excerpts */
+    size_t text_size;
+    const char *name;
+    uint64_t seed;
+    int32_t contract;
+    uint32_t n_data, n_ops, n_stages, n_outputs, n_secrets;
+    tctl_data_spec *data;
+    tctl_op_spec *ops;
+    tctl_use *trainer;   /* NULL if the spec has `run:` */
+    const char *command; /* NULL if the spec has `train:` */
+    tctl_use **stages;
+    const char *const
+        *outputs; /* with `run:`: names relative to the output folder; patterns are not expanded */
+    const char *const *secrets; /* names of variables that are passed to the child and never recorded */
+    tctl_resources resources;
+    json_t *recipe; /* what decides the bits; `resources` is not in it */
+} tctl_spec;
+
+typedef struct tctl_spec_request {
+    const char *path;
+    const char *const *set;     /* "train.lr=0.05", NULL-ended; NULL: none */
+    const char *const *without; /* stages left out, NULL-ended; NULL: none */
+    const char *seed;           /* of --seed; NULL: the spec's */
+} tctl_spec_request;
+
+/* The table of the top-level keys, of `resources:`, …: the source of docs and schema. */
+typedef struct tctl_spec_section {
+    const char *name; /* "" for the top level */
+    const char *doc;
+    const tctl_option *options;
+    uint32_t n_options;
+} tctl_spec_section;
+const tctl_spec_section *tctl_spec_sections(uint32_t *ret_n);
+
+/*
+ * Reads a spec. On TCTL_ESPEC (and TCTL_EPLUGIN) everything that is wrong is in `diags` and *ret, for the
+ * excerpts, still has path and text; free it in any case. Reading a plugin's tables runs no code of the plugin.
+ */
+tctl_status tctl_spec_load(const tctl_spec_request *, const tctl_plugin_finder *, tctl_spec **ret,
+                           tctl_diags *diags);
+void tctl_spec_destroy(tctl_spec *); /* NULL is fine */
+
+/* JSON Schema (draft 2020-12) of a spec that may use these plugins. A new reference; NULL if memory is out. */
+json_t *tctl_spec_schema(const tctl_plugin *const *plugins, uint32_t n);
+
+#endif

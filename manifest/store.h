@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The run store: .trainctl/runs/<name>-<random>/, plain files.
+ *
+ * A run directory is reserved by mkdir and never shared. `state.json` is replaced atomically; a run whose
+ * recorded supervisor (pid, start time, boot id) is gone and that was not sealed shows as "died".
+ */
+#ifndef TCTL_MANIFEST_STORE_H
+#define TCTL_MANIFEST_STORE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* States of a run. */
+#define TCTL_STATE_PREPARING   "preparing"
+#define TCTL_STATE_RUNNING     "running"
+#define TCTL_STATE_DONE        "done"
+#define TCTL_STATE_FAILED      "failed"
+#define TCTL_STATE_DIED        "died"
+#define TCTL_STATE_INTERRUPTED "interrupted"
+
+typedef struct tctl_run {
+    const char *id;   /* <name>-<random> */
+    const char *path; /* absolute */
+    json_t *state;    /* content of state.json: state, reason, exit_code, started, finished, supervisor */
+} tctl_run;
+
+/* The store for a spec in `folder`: $TRAINCTL_STORE, else the nearest .trainctl above it, else
+ * <folder>/.trainctl, made with a .gitignore of "*". From the arena. */
+tctl_status tctl_store_locate(tctl_arena *, const char *folder, bool create, const char **ret,
+                              tctl_error *err);
+
+/* A new run directory; state "preparing". */
+tctl_status tctl_run_create(tctl_arena *, const char *store, const char *name, tctl_run *ret,
+                            tctl_error *err);
+
+/* Replaces state.json: state, and `reason`, exit code, result where given (NULL, -1: not). */
+tctl_status tctl_run_set_state(tctl_run *, const char *state, const char *reason, int exit_code,
+                               tctl_error *err);
+
+/* By id, unique prefix, "last", "last~N" or a path to a run directory. */
+tctl_status tctl_run_find(tctl_arena *, const char *store, const char *which, tctl_run *ret, tctl_error *err);
+
+/* All, oldest first. Directories that are no runs are passed over. */
+tctl_status tctl_run_list(tctl_arena *, const char *store, tctl_run **ret, uint32_t *ret_n, tctl_error *err);
+
+#endif
