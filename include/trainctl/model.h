@@ -20,7 +20,11 @@ extern "C" {
 #define TCTL_NODE_MAX_INPUTS 8
 
 /* A named setting of a node. The operators' own tables say which ones they read; a `graph` stage may add
- * others, whose names contain a dot ("amp.dtype", "memory.recompute"), for whoever understands them. */
+ * others, whose names contain a dot. A trainer refuses the ones that it does not know (TCTL_EUNSUPPORTED), except
+ * that it may ignore "memory.*". Names with a meaning so far:
+ *   amp.dtype         ENUM f32 | bf16 | f16: operands are rounded to it, sums stay f32. Changes results.
+ *   memory.recompute  BOOL: the activation is computed again in the backward pass. Changes nothing.
+ *   train.freeze      BOOL: the node's parameters are not updated. Changes results. */
 typedef struct tctl_attr {
     const char *name;
     int32_t type; /* TCTL_BOOL and TCTL_INT use i, TCTL_REAL r, TCTL_TEXT, TCTL_ENUM and TCTL_PATH text */

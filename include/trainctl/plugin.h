@@ -99,10 +99,11 @@ typedef struct tctl_option {
 /* ---- the host ------------------------------------------------------------------------------------- */
 
 /*
- * What the host offers to every plugin. Larger services are found by name with `service`; their structs are
- * in trainctl/host/. The reading functions cannot fail: the spec was checked against the option table
- * before `create`. Asking for an option that the table does not declare, or as another type, is a bug of
- * the plugin; the process stops with the option's name. Strings live as long as the stage.
+ * What the host offers to a plugin: one object per stage, so that the host knows who calls. Larger services
+ * are found by name with `service`; their structs are in trainctl/host/. The reading functions cannot fail:
+ * the spec was checked against the option table before `create`. Asking for an option that the table does not
+ * declare, or as another type, is a bug of the plugin; the process stops with the option's name. Strings live
+ * as long as the stage.
  */
 typedef struct tctl_host {
     uint32_t struct_size, abi_minor;
@@ -162,8 +163,9 @@ typedef struct tctl_plugin {
     const tctl_option *options;
     const tctl_extension *extensions;
     /*
-     * Makes one stage from its validated options. `host` lives as long as the process; `config` as long as
-     * the stage. Errors: whatever fits, with words; use fail_option if an option is to blame. [main]
+     * Makes one stage from its validated options. `host` and `config` belong to this stage and live as long
+     * as it does; keep `host` to reach services later. Errors: whatever fits, with words; use fail_option if
+     * an option is to blame. [main]
      */
     tctl_status (*create)(const tctl_host *host, const tctl_config *config, tctl_stage **ret,
                           tctl_error *err);

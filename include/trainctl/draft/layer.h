@@ -37,6 +37,16 @@ typedef struct tctl_layer {
     tctl_status (*backward)(tctl_stage *, const tctl_node *, const tctl_tensor *x, const tctl_tensor *y,
                             const tctl_tensor *dy, const float *const *w, const tctl_tensor *dx,
                             float *const *dw, tctl_error *);
+    /* Optional, all three or none: what a layer learns from a batch besides gradients (running ranges of a
+     * fake-quantizer, running mean of a norm). `infer` gives such tensors TCTL_PARAMETER_BUFFER: they follow the
+     * parameters in `w`, have no gradient, and are saved with the model. `measure` makes n_statistics numbers
+     * from one group, `join` two groups' into one (the trainer's fixed tree says which), `absorb` writes the
+     * buffers. */
+    uint32_t n_statistics, reserved_2;
+    void (*measure)(tctl_stage *, const tctl_node *, const tctl_tensor *x, double *ret); /* [worker] */
+    void (*join)(tctl_stage *, const tctl_node *, double *into, const double *from);     /* [worker] */
+    void (*absorb)(tctl_stage *, const tctl_node *, const double *statistics,
+                   float *const *buffers); /* [step] */
 } tctl_layer;
 
 #ifdef __cplusplus

@@ -11,7 +11,9 @@
  *     epoch_end           before the evaluation
  *   run_end               after the last evaluation; parameters may be replaced (EMA) before they are saved
  *
- * Several stages are called in the order of `stages:`. Every moment is optional (NULL).
+ * Several stages are called in the order of `stages:`. Every moment is optional (NULL). A resumed run begins with
+ * run_begin too, after every `load` of trainctl.state/1 and with `position` and `epoch` where it goes on: what
+ * was loaded stays, only what is missing is made.
  */
 #ifndef TRAINCTL_EXT_HOOKS_H
 #define TRAINCTL_EXT_HOOKS_H
@@ -55,6 +57,12 @@ typedef struct tctl_training {
                                          it out again after gradients_ready */
     float loss;        /* loss_ready and later: mean over the batch, unscaled */
     int32_t action;    /* step_done: what was decided, TCTL_STEP_… */
+    int32_t reserved;
+    /* (w) run_begin: micro-batches that a stage will hold per update, at least 1. Position (updates per epoch and
+     * per run) and the default divisor follow from it; a group that the end of an epoch cuts short has the
+     * number of its own samples as divisor. */
+    uint64_t accumulate;
+    uint64_t batches_left; /* of this epoch, after this micro-batch */
 } tctl_training;
 
 typedef struct tctl_hooks {

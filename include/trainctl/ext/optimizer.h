@@ -29,9 +29,12 @@ typedef struct tctl_parameter {
 } tctl_parameter;
 
 enum {
-    TCTL_PARAMETER_NO_DECAY =
-        1u << 0,                    /* biases, batch-norm scale and shift: weight decay leaves them alone */
-    TCTL_PARAMETER_FROZEN = 1u << 1 /* never updated */
+    /* biases, batch-norm scale and shift: weight decay leaves them alone */
+    TCTL_PARAMETER_NO_DECAY = 1u << 0,
+    /* never updated */
+    TCTL_PARAMETER_FROZEN = 1u << 1,
+    /* no gradient: learned from batches by the operator itself (batch-norm running statistics) */
+    TCTL_PARAMETER_BUFFER = 1u << 2
 };
 
 typedef struct tctl_update {

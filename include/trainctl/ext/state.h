@@ -3,7 +3,11 @@
  * Extension "trainctl.state/1": saves and restores what a stage remembers.
  *
  * `load` after `create` with the same options, then going on, must give the bits that never stopping would
- * have given: counters, averages, everything. The bytes are little-endian and carry their own version.
+ * have given: counters, averages, everything. The bytes are little-endian and carry their own version. `load`
+ * must not trust them: TCTL_EFORMAT for what it cannot have written.
+ *
+ * A trainer's state is everything that training owns: parameters, slots, buffers, position. It can be saved
+ * from within the hooks step_done and epoch_end; loaded before `run`, it makes `run` go on from there.
  */
 #ifndef TRAINCTL_EXT_STATE_H
 #define TRAINCTL_EXT_STATE_H

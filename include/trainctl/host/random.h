@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainctl/plugin.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -32,8 +34,10 @@ typedef struct tctl_random {
     uint32_t struct_size;
     uint32_t reserved;
     /* The address of (when, index) in the stream `name` of this run's root seed. `name` is a dotted path,
-     * such as "augment.cutout"; the host adds the stage's own name in front. */
-    tctl_random_address (*address)(const char *name, uint32_t when, uint64_t index);
+     * such as "shuffle"; the name of the stage that `host` was given to is put in front ("cutout.shuffle"). The
+     * trainer's streams have no prefix: it works for the whole run. Hashes the name, so ask once
+     * per stream: `when` and `index` of the result may be set to others. */
+    tctl_random_address (*address)(const tctl_host *host, const char *name, uint32_t when, uint64_t index);
     /* 32 random bits. */
     uint32_t (*bits)(const tctl_random_address *, uint64_t draw);
     /* Uniform in [0,1): the top 24 bits times 2^-24. */

@@ -4,6 +4,10 @@
  *
  * Every struct starts with its size. A service that this host lacks is NULL; the ones here are always
  * there inside a training worker. All functions are [any] unless tagged.
+ *
+ * A function that does something takes the `tctl_host` that the stage was created with as its first argument:
+ * every stage has its own, and by it the host knows who calls (the name in a log line, the stage's random
+ * streams) without a global. Pure functions and those with a handle of their own do not.
  */
 #ifndef TRAINCTL_HOST_SERVICES_H
 #define TRAINCTL_HOST_SERVICES_H
@@ -25,9 +29,9 @@ enum { TCTL_LOG_DEBUG = 0, TCTL_LOG_INFO = 1, TCTL_LOG_WARNING = 2 };
 
 typedef struct tctl_log {
     uint32_t struct_size, reserved;
-    void (*message)(int32_t level, const char *fmt, ...) TCTL_PRINTF(2, 3);
+    void (*message)(const tctl_host *, int32_t level, const char *fmt, ...) TCTL_PRINTF(3, 4);
     /* `done` of `total` units ("steps", "images"); the host draws it, or not. Cheap: call it freely. */
-    void (*progress)(const char *what, uint64_t done, uint64_t total, const char *unit);
+    void (*progress)(const tctl_host *, const char *what, uint64_t done, uint64_t total, const char *unit);
 } tctl_log;
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
@@ -37,8 +41,8 @@ typedef struct tctl_log {
 typedef struct tctl_memory {
     uint32_t struct_size, reserved;
     /* `size_bytes` zeroed bytes aligned to 64, or NULL. The conformance suite makes each call fail once. */
-    void *(*allocate)(size_t size_bytes);
-    void (*release)(void *); /* NULL is fine */
+    void *(*allocate)(const tctl_host *, size_t size_bytes);
+    void (*release)(const tctl_host *, void *); /* NULL is fine */
 } tctl_memory;
 
 /* ---- parallel: work cut into fixed chunks ------------------------------------------------------------ */
@@ -50,7 +54,8 @@ typedef struct tctl_parallel {
     uint32_t n_threads; /* for sizing scratch only: a result that depends on it is a bug */
     /* Calls fn(arg, chunk, thread) for every chunk in 0..n_chunks-1, in any order, on any thread, and
      * returns when all are done. `thread` is in 0..n_threads-1 and unique among running calls. [step] */
-    void (*run)(uint64_t n_chunks, void (*fn)(void *arg, uint64_t chunk, uint32_t thread), void *arg);
+    void (*run)(const tctl_host *, uint64_t n_chunks, void (*fn)(void *arg, uint64_t chunk, uint32_t thread),
+                void *arg);
 } tctl_parallel;
 
 /* ---- artifacts: files that the run leaves ------------------------------------------------------------ */
@@ -63,7 +68,7 @@ typedef struct tctl_artifacts {
     uint32_t struct_size, reserved;
     /* Begins the file `name` (relative, no "..") in the run's output folder. Nothing is visible there before
      * `commit`. TCTL_EINVAL for a bad name, TCTL_EIO, TCTL_ENOSPC. [main] [step] */
-    tctl_status (*begin)(const char *name, tctl_artifact **ret, tctl_error *);
+    tctl_status (*begin)(const tctl_host *, const char *name, tctl_artifact **ret, tctl_error *);
     tctl_status (*write)(tctl_artifact *, const void *data, size_t size_bytes, tctl_error *);
     /* Makes it visible and durable (fsync, rename); frees the handle, also on failure. */
     tctl_status (*commit)(tctl_artifact *, tctl_error *);
@@ -83,8 +88,8 @@ typedef struct tctl_metrics {
     uint32_t struct_size, reserved;
     /* One line: the values belong to the end of `epoch` (1-based) and to `step` (steps done so far). `values`
      * must be results (repeat bit for bit); `timings` are shown and logged, and compared by nobody. */
-    tctl_status (*emit)(uint64_t epoch, uint64_t step, const tctl_metric *values, uint32_t n_values,
-                        const tctl_metric *timings, uint32_t n_timings, tctl_error *);
+    tctl_status (*emit)(const tctl_host *, uint64_t epoch, uint64_t step, const tctl_metric *values,
+                        uint32_t n_values, const tctl_metric *timings, uint32_t n_timings, tctl_error *);
 } tctl_metrics;
 
 /* ---- trace: the bits of every step ------------------------------------------------------------------- */
@@ -111,9 +116,9 @@ typedef struct tctl_trace {
     uint32_t struct_size, reserved;
     /* Once per run: the fields of every record, in the order in which a step computes them. The first
      * differing field of the first differing record is what `verify` names. [main] [step] */
-    tctl_status (*begin)(const tctl_trace_field *fields, uint32_t n_fields, tctl_error *);
+    tctl_status (*begin)(const tctl_host *, const tctl_trace_field *fields, uint32_t n_fields, tctl_error *);
     /* One record. `step` counts from 1 and must grow. [step] */
-    tctl_status (*record)(uint64_t step, const tctl_trace_value *values, tctl_error *);
+    tctl_status (*record)(const tctl_host *, uint64_t step, const tctl_trace_value *values, tctl_error *);
     /* XXH3 128-bit of the bytes, seed 0. */
     tctl_trace_value (*digest)(const void *data, size_t size_bytes);
 } tctl_trace;
@@ -125,7 +130,7 @@ typedef struct tctl_trace {
 typedef struct tctl_cancel {
     uint32_t struct_size, reserved;
     /* 1 once somebody asked to stop. Ask in every loop that can last a second; return TCTL_ECANCELED. */
-    int (*requested)(void);
+    int (*requested)(const tctl_host *);
 } tctl_cancel;
 
 #ifdef __cplusplus
