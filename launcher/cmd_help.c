@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `trainctl help`: the same text as --help; with --json the tables, for tests and tools.
+ */
+#include <stdio.h>
+
+#include "launcher/command.h"
+
+static json_t *option_json(const tctl_cli_option *o)
+{
+    return json_pack("{s:s, s:s?, s:s, s:b}", "name", o->name, "value", o->value, "doc", o->doc, "repeated",
+                     (int)o->repeated);
+}
+
+static json_t *command_json(const tctl_command *command)
+{
+    json_t *options = json_array();
+    for (const tctl_cli_option *o = command->options; o != NULL && o->name != NULL; o++)
+        json_array_append_new(options, option_json(o));
+    return json_pack("{s:s, s:s, s:o, s:b}", "name", command->name, "summary", command->summary, "options",
+                     options, "hidden", command->rank == 0);
+}
+
+static int run(tctl_command_line *line)
+{
+    if (tctl_cli_has(line, "--json")) {
+        json_t *all = json_array();
+        for (size_t i = 0; tctl_commands[i] != NULL; i++)
+            json_array_append_new(all, command_json(tctl_commands[i]));
+        return tctl_cli_print_json(line, all, TCTL_EXIT_OK);
+    }
+    if (line->n_args == 0) {
+        tctl_help_overview();
+        return TCTL_EXIT_OK;
+    }
+    const tctl_command *command = tctl_command_find(line->args[0]);
+    if (command == NULL)
+        return tctl_cli_usage(line, "there is no command '%s'", line->args[0]);
+    tctl_help_command(command);
+    return TCTL_EXIT_OK;
+}
+
+static const char *const usage[] = {"[COMMAND]", NULL};
+static const tctl_cli_option options[] = {
+    {.name = "--json", .doc = "print all commands and their options as JSON"},
+    {.name = NULL},
+};
+
+const tctl_command tctl_cmd_help = {
+    .name = "help",
+    .summary = "Explain trainctl, or one command",
+    .usage = usage,
+    .options = options,
+    .examples = "  trainctl help run",
+    .rank = 900,
+    .argument = TCTL_ARG_COMMAND,
+    .max_args = 1,
+    .run = run,
+};
