@@ -4,6 +4,8 @@
 set(TRAINCTL_CUDA AUTO CACHE STRING "build what needs the CUDA toolkit: AUTO, ON or OFF")
 set_property(CACHE TRAINCTL_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(TRAINCTL_SANITIZE "" CACHE STRING "sanitizers: empty, 'address,undefined' or 'thread'")
+set(TRAINCTL_TEST_DEPTH quick CACHE STRING "which tests ctest runs: quick, ci or all")
+set_property(CACHE TRAINCTL_TEST_DEPTH PROPERTY STRINGS quick ci all)
 option(TRAINCTL_WERROR "treat warnings as errors" OFF)
 option(TRAINCTL_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF)
 option(TRAINCTL_ANALYZE "run gcc's -fanalyzer with the build" OFF)

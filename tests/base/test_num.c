@@ -19,7 +19,8 @@ static void integers_take_the_whole_text(void **state)
     assert_true(v == INT64_MIN);
     assert_true(tctl_parse_int("0x7fffffffffffffff", 18, &v));
     assert_true(v == INT64_MAX);
-    static const char *const refused[] = {"", "+", "017", "1_000", "1 ", "9223372036854775808", "0x", "1e3", "0o17"};
+    static const char *const refused[] = {"",   "+",   "017", "1_000", "1 ", "9223372036854775808",
+                                          "0x", "1e3", "0o17"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         assert_false(tctl_parse_int(refused[i], strlen(refused[i]), &v));
 }
