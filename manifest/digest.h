@@ -26,9 +26,13 @@ typedef struct tctl_hasher tctl_hasher;
 tctl_status tctl_hasher_create(tctl_hasher **ret, tctl_error *err);
 void tctl_hasher_add(tctl_hasher *, const void *data, size_t size);
 tctl_sha256 tctl_hasher_finish(tctl_hasher *); /* and starts over */
-void tctl_hasher_destroy(tctl_hasher *);
+void tctl_hasher_destroy(tctl_hasher *);       /* NULL is fine */
+/* Adds what an open file holds from its current position to its end, through the caller's `scratch`. */
+tctl_status tctl_hasher_add_fd(tctl_hasher *, int fd, const char *name, void *scratch, size_t scratch_size,
+                               uint64_t *ret_size, tctl_error *err);
 
-/* Of an open file from its current position to its end; *ret_size is the number of bytes read. */
+/* Of an open file from its current position to its end; *ret_size is the number of bytes read (NULL: not wanted).
+ * tctl_sha256_file follows links and refuses what is not a regular file (TCTL_EINVAL). */
 tctl_status tctl_sha256_fd(int fd, const char *name, tctl_sha256 *ret, uint64_t *ret_size, tctl_error *err);
 tctl_status tctl_sha256_file(const char *path, tctl_sha256 *ret, uint64_t *ret_size, tctl_error *err);
 
