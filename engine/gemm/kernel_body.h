@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The micro-kernel, written once: included by each kernel_*.c after it has defined
+ *
+ *     KERNEL_NAME              "avx2"; KERNEL_TABLE: tctl_simd_avx2
+ *     LANES, ROWS, VECTORS     floats per vector; largest tile
+ *     K_BLOCK                  rows of a panel that the loop nest takes at once
+ *     VEC                      the vector type
+ *     VZERO(), VLOAD(p), VSTORE(p, v), VSPLAT(x), VFMA(a, b, c)      a * b + c, rounded once
+ *     VLOAD_TAIL(p, n), VSTORE_TAIL(p, n, v)                         the first n lanes, 0 < n < LANES
+ *
+ * A tile of r rows and v vectors holds its r * v accumulators in registers over the whole block of k. `rows` and
+ * `vectors` are constants after inlining, so the loops over them unroll completely.
+ */
+#include "engine/gemm/tile.h"
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL
+#endif
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
+/* Vector j of a row; the last vector of an edge tile is cut off. */
+INLINE VEC load_part(const float *p, int j, int vectors, uint32_t tail)
+{
+    return tail && j == vectors - 1 ? VLOAD_TAIL(p + j * LANES, tail) : VLOAD(p + j * LANES);
+}
+
+INLINE void begin(const tctl_gemm_tile *t, int rows, int vectors, VEC acc[ROWS][VECTORS])
+{
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        const float *from = t->start == TCTL_GEMM_C ? t->c + (size_t)i * t->c_row : t->bias;
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            acc[i][j] = t->start == TCTL_GEMM_ZERO ? VZERO() : load_part(from, j, vectors, t->tail);
+    }
+}
+
+INLINE void finish(const tctl_gemm_tile *t, int rows, int vectors, VEC acc[ROWS][VECTORS])
+{
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        float *c = t->c + (size_t)i * t->c_row;
+        UNROLL
+        for (int j = 0; j < vectors; j++) {
+            if (t->tail && j == vectors - 1)
+                VSTORE_TAIL(c + j * LANES, t->tail, acc[i][j]);
+            else
+                VSTORE(c + j * LANES, acc[i][j]);
+        }
+    }
+}
+
+INLINE void tile(const tctl_gemm_tile *t, const int rows, const int vectors)
+{
+    VEC acc[ROWS][VECTORS];
+    begin(t, rows, vectors, acc);
+    const float *a = t->a, *b = t->b;
+    const ptrdiff_t a_row = t->a_row, a_column = t->a_column;
+    const size_t b_row = t->b_row;
+    for (size_t p = t->k; p > 0; p--) {
+        VEC row[VECTORS];
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            row[j] = VLOAD(b + j * LANES);
+        UNROLL
+        for (int i = 0; i < rows; i++) {
+            const VEC x = VSPLAT(a[i * a_row]);
+            UNROLL
+            for (int j = 0; j < vectors; j++)
+                acc[i][j] = VFMA(x, row[j], acc[i][j]);
+        }
+        a += a_column;
+        b += b_row;
+    }
+    finish(t, rows, vectors, acc);
+}
+
+#define TILE(r, v)                                                                                           \
+    static void tile_##r##_##v(const tctl_gemm_tile *t)                                                      \
+    {                                                                                                        \
+        tile(t, r, v);                                                                                       \
+    }
+#define TILES_2(r)  TILE(r, 1) TILE(r, 2)
+#define TILES_4(r)  TILES_2(r) TILE(r, 3) TILE(r, 4)
+#define TILES_8(r)  TILES_4(r) TILE(r, 5) TILE(r, 6) TILE(r, 7) TILE(r, 8)
+#define NAMES_2(r)  tile_##r##_1, tile_##r##_2
+#define NAMES_4(r)  NAMES_2(r), tile_##r##_3, tile_##r##_4
+#define NAMES_8(r)  NAMES_4(r), tile_##r##_5, tile_##r##_6, tile_##r##_7, tile_##r##_8
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+
+JOIN(TILES_, VECTORS)
+(1) JOIN(TILES_, VECTORS)(2) JOIN(TILES_, VECTORS)(3) JOIN(TILES_, VECTORS)(4)
+#if ROWS == 6
+    JOIN(TILES_, VECTORS)(5) JOIN(TILES_, VECTORS)(6)
+#endif
+
+        static tctl_gemm_tile_fn *const tiles[ROWS * VECTORS] = {
+            JOIN(NAMES_, VECTORS)(1), JOIN(NAMES_, VECTORS)(2),
+            JOIN(NAMES_, VECTORS)(3), JOIN(NAMES_, VECTORS)(4),
+#if ROWS == 6
+            JOIN(NAMES_, VECTORS)(5), JOIN(NAMES_, VECTORS)(6),
+#endif
+};
+
+const tctl_simd KERNEL_TABLE = {KERNEL_NAME, LANES, ROWS, VECTORS, K_BLOCK, tiles};

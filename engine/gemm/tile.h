@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the loop nest (gemm.c) hands to a micro-kernel (kernel_*.c), and the variants' tables. */
+#ifndef TCTL_ENGINE_GEMM_TILE_H
+#define TCTL_ENGINE_GEMM_TILE_H
+
+#include "engine/gemm/gemm.h"
+
+struct tctl_gemm_tile {
+    size_t k;
+    const float *a; /* A[i,p] at a[i * a_row + p * a_column] */
+    ptrdiff_t a_row, a_column;
+    const float *b; /* packed rows, b_row floats apart: whole vectors */
+    size_t b_row;
+    float *c;
+    size_t c_row;
+    const float *bias; /* at the tile's first column */
+    tctl_gemm_start start;
+    uint32_t tail; /* columns of the last vector that exist; 0: all */
+};
+
+extern const tctl_simd tctl_simd_portable;
+#if defined(__x86_64__)
+extern const tctl_simd tctl_simd_avx2, tctl_simd_avx512;
+#elif defined(__aarch64__)
+extern const tctl_simd tctl_simd_neon;
+#endif
+
+#endif
