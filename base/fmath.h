@@ -3,19 +3,28 @@
  * Our own elementary functions for float: fixed sequences of IEEE operations, so that the bits are the same on
  * every machine, compiler and optimisation level. libm's are not: they change with the CPU's features.
  *
- * All [any]; same bits for: run, threads, SIMD, compiler, CPU. Error bounds in units of the last place, measured
- * over all floats by tests/base/test_fmath.c.
+ * All [any]; same bits for: run, threads, SIMD, compiler, CPU. Error bounds in units of the last place of the result,
+ * checked by tests/base/test_fmath.c (every 397th float there; all floats with TRAINCTL_EXHAUSTIVE=1). A NaN that
+ * comes out is 0x7fc00000. fmath_inline.h has the bodies, for loops that are to be vectorised.
+ *
+ * Examples (bits): tctl_expf(1) = 402df854, tctl_logf(10) = 40135d8e, tctl_tanhf(0.5) = 3eec9a9f.
  */
 #ifndef TCTL_BASE_FMATH_H
 #define TCTL_BASE_FMATH_H
 
+#include <stddef.h>
+
 float tctl_expf(float x);   /* e^x, <= 1 ULP; 0 and inf outside the range; NaN for NaN */
 float tctl_logf(float x);   /* natural logarithm, <= 1 ULP; -inf at 0, NaN below */
-float tctl_log1pf(float x); /* log(1 + x), <= 1 ULP */
-float tctl_tanhf(float x);  /* <= 1 ULP */
+float tctl_log1pf(float x); /* log(1 + x), <= 1 ULP; keeps -0; -inf at -1, NaN below */
+float tctl_tanhf(float x);  /* <= 1 ULP; odd, keeps -0 */
 /* sin and cos of 2 pi x for x in [0, 1]: what Box-Muller and cosine schedules need; absolute error <= 2^-24. */
 void tctl_sincos_turns(float x, float *ret_sin, float *ret_cos);
 /* cos(pi x) in double for x in [0, 1], absolute error <= 1e-15. */
 double tctl_cospi(double x);
+
+/* y[i] = f(x[i]), vectorised; the same bits as one by one. y may be x. */
+void tctl_expf_array(size_t n, const float *x, float *y);
+void tctl_tanhf_array(size_t n, const float *x, float *y);
 
 #endif

@@ -6,7 +6,8 @@
  * stream's name), when (epoch or step), for which index (global sample or element), and which draw. Worker,
  * thread, rank and resume point do not appear, so they cannot show. Generator: Philox4x32-10 (Salmon et
  * al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11); draw d of an address is word d mod 4 of
- * Philox(key, counter = (d / 4, when, low 32 bits of index, high 32 bits of index)).
+ * Philox(key, counter = (d / 4, when, low 32 bits of index, high 32 bits of index)). An address has 2^34 draws;
+ * callers use the first 2^33.
  */
 #ifndef TRAINCTL_HOST_RANDOM_H
 #define TRAINCTL_HOST_RANDOM_H
@@ -42,11 +43,13 @@ typedef struct tctl_random {
     uint32_t (*bits)(const tctl_random_address *, uint64_t draw);
     /* Uniform in [0,1): the top 24 bits times 2^-24. */
     float (*uniform)(const tctl_random_address *, uint64_t draw);
-    /* Uniform integer in [0,n), n >= 1, without modulo bias: Lemire's multiply-shift on 64 bits made of the
-     * words of draws d and d+1, whose rejection zone is below 2^-32; a rejected word is replaced from draw
-     * d + 2^40, so that the result stays a function of the address. */
+    /* Uniform integer in [0,n), n >= 1, without modulo bias: multiply-shift (Lemire, "Fast Random Integer
+     * Generation in an Interval", TOMACS 29, 2019) on the 64 bits of draws d (low word) and d+1. Less than one
+     * pair in 2^32 is rejected; the replacements are draws d + 2^33 + 2k and its successor, k = 0, 1, ...,
+     * so that the result stays a function of the address. */
     uint32_t (*bounded)(const tctl_random_address *, uint64_t draw, uint32_t n);
-    /* Standard normal by Box-Muller from draws 2d and 2d+1 with the project's own log and cos. */
+    /* Standard normal by Box-Muller: sqrt(-2 log u) cos(2 pi v) with u = (draw 2d + 1) 2^-32 and v = draw
+     * (2d + 1) 2^-32, in double with the project's own log and cos, rounded to float at the end. */
     float (*normal)(const tctl_random_address *, uint64_t draw);
 } tctl_random;
 
