@@ -14,6 +14,7 @@ void tctl_error_clear(tctl_error *err)
 }
 
 /* Formats into a fixed buffer; a text that does not fit ends in "…". */
+TCTL_PRINTF(3, 0)
 static void format(char *out, size_t size, const char *fmt, va_list ap)
 {
     static const char ellipsis[] = "\xe2\x80\xa6";
@@ -91,6 +92,7 @@ tctl_status tctl_fail_memory(tctl_error *err, size_t size_bytes)
     return tctl_fail(err, TCTL_ENOMEM, "out of memory: %zu bytes asked for", size_bytes);
 }
 
+TCTL_PRINTF(3, 0)
 static void add_note(tctl_error *err, tctl_loc loc, const char *fmt, va_list ap)
 {
     if (!err || err->n_notes == TCTL_ERROR_NOTES)

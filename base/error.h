@@ -47,7 +47,8 @@ void tctl_error_clear(tctl_error *err);
 
 /* Fills *err and returns `code`. */
 tctl_status tctl_fail(tctl_error *err, tctl_status code, const char *fmt, ...) TCTL_COLD TCTL_PRINTF(3, 4);
-tctl_status tctl_vfail(tctl_error *err, tctl_status code, const char *fmt, va_list ap) TCTL_COLD;
+tctl_status tctl_vfail(tctl_error *err, tctl_status code, const char *fmt, va_list ap) TCTL_COLD
+    TCTL_PRINTF(3, 0);
 /* The same for a failed system call: appends ": " and the text of `errnum`; the code is TCTL_ENOSPC for a full
  * disk or quota, TCTL_ENOMEM for ENOMEM, TCTL_ENOENT for a missing file, else TCTL_EIO. */
 tctl_status tctl_fail_errno(tctl_error *err, int errnum, const char *fmt, ...) TCTL_COLD TCTL_PRINTF(3, 4);
