@@ -40,19 +40,20 @@ typedef struct tctl_training {
     uint32_t n_parameters, n_slots, n_buffers;
     const tctl_parameter *parameters; /* [n_parameters], in the order of the model */
     const tctl_parameter *buffers;    /* [n_buffers] of `buffer`: batch-norm running statistics */
-    uint64_t n_elements;              /* of the flat arrays */
+    uint64_t n_elements;              /* of the flat arrays; tensors are padded with elements that stay 0 */
     float *param;                     /* (w) [n_elements] */
     float *grad;                      /* (w) [n_elements], gradients_ready: sum over the samples held so far,
                                          times loss_scale / divisor */
     float *slot[TCTL_OPTIMIZER_MAX_SLOTS]; /* (w) [n_elements] */
-    float *buffer;                         /* (w) batch-norm running statistics */
+    float *buffer;                         /* (w) [n_buffer_elements] batch-norm running statistics */
     tctl_position position;                /* of the update under way; micro-batches share it */
     uint64_t epoch;                        /* from 0 */
     uint64_t micro_batch;                  /* gradients held before this one: 0 without accumulation */
     uint64_t batch_samples;                /* samples in this (micro-)batch */
     const uint64_t *sample_indices;        /* [batch_samples], global indices in the data set */
     double divisor;    /* (w) batch_ready: what per-sample gradients are divided by; the number
-                                         of samples of the whole batch, micro-batches together */
+                                         of samples of the whole batch, micro-batches together. Neither it nor
+                                         loss_scale may change while gradients are held */
     double loss_scale; /* (w) batch_ready or loss_ready: a power of two; the trainer divides
                                          it out again after gradients_ready */
     float loss;        /* loss_ready and later: mean over the batch, unscaled */
@@ -62,7 +63,9 @@ typedef struct tctl_training {
      * per run) and the default divisor follow from it; a group that the end of an epoch cuts short has the
      * number of its own samples as divisor. */
     uint64_t accumulate;
-    uint64_t batches_left; /* of this epoch, after this micro-batch */
+    uint64_t batches_left; /* of this epoch, after this micro-batch; a HOLD on the last one is taken */
+    uint64_t n_buffer_elements;
+    uint64_t updates; /* taken so far; position.step counts vetoed ones too */
 } tctl_training;
 
 typedef struct tctl_hooks {

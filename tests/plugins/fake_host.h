@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A small host for unit tests of one plugin: options are given as texts, services do their work in the caller's thread.
+ *
+ * Options are read by the plugin's own table, so a test fails if a name or a default is wrong. The memory service can
+ * fail its n-th call; the parallel service runs chunks forwards or backwards.
+ */
+#ifndef TCTL_TESTS_FAKE_HOST_H
+#define TCTL_TESTS_FAKE_HOST_H
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "base/num.h"
+#include "trainctl/host/math.h"
+#include "trainctl/host/services.h"
+#include "trainctl/plugin.h"
+
+typedef struct fake_option {
+    const char *name, *text; /* ended by a NULL name */
+} fake_option;
+
+struct tctl_config {
+    const tctl_plugin *plugin;
+    const fake_option *options;
+    char unit[16];
+};
+
+/* What the services are told to do, and what they saw. */
+typedef struct fake_world {
+    int64_t fail_allocation; /* this many allocations succeed, then one fails; below 0: none fails */
+    int64_t allocated;       /* blocks that are out */
+    bool backwards;          /* chunks from last to first */
+} fake_world;
+static fake_world fake = {.fail_allocation = -1};
+
+static TCTL_UNUSED const tctl_plugin *fake_plugin(const char *name)
+{
+    char path[4096];
+    const char *build = getenv("TRAINCTL_BUILD");
+    snprintf(path, sizeof path, "%s/lib/trainctl/plugins/%s.so", build ? build : "build", name);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    const tctl_plugin *plugin = dlsym(library, "trainctl_plugin_v1");
+    TCTL_BUG_IF(!plugin);
+    return plugin;
+}
+
+/* The functions of an extension that the plugin must have. */
+static TCTL_UNUSED const void *fake_extension(const tctl_plugin *plugin, const char *id)
+{
+    const void *found = tctl_plugin_extension(plugin, id);
+    TCTL_BUG_IF(!found);
+    return found;
+}
+
+static const char *fake_text(const tctl_config *config, const char *option)
+{
+    const tctl_option *found = NULL;
+    for (uint32_t i = 0; i < config->plugin->n_options; i++) {
+        if (strcmp(config->plugin->options[i].name, option) == 0)
+            found = &config->plugin->options[i];
+    }
+    TCTL_BUG_IF(!found);
+    for (const fake_option *o = config->options; o && o->name; o++) {
+        if (strcmp(o->name, option) == 0)
+            return o->text;
+    }
+    return found->default_yaml;
+}
+
+static int fake_given(const tctl_config *config, const char *option)
+{
+    return fake_text(config, option) != NULL;
+}
+
+static int fake_bool(const tctl_config *config, const char *option)
+{
+    const char *text = fake_text(config, option);
+    return text && strcmp(text, "true") == 0;
+}
+
+static int64_t fake_int(const tctl_config *config, const char *option)
+{
+    const char *text = fake_text(config, option);
+    int64_t value = 0;
+    TCTL_BUG_IF(!text || !tctl_parse_int(text, strcspn(text, " "), &value));
+    return value;
+}
+
+static double fake_real(const tctl_config *config, const char *option)
+{
+    const char *text = fake_text(config, option);
+    double value = 0;
+    TCTL_BUG_IF(!text || !tctl_parse_real(text, strlen(text), &value));
+    return value;
+}
+
+/* The text, or what stands behind the blank of a count. */
+static const char *fake_word(const tctl_config *config, const char *option)
+{
+    const char *text = fake_text(config, option), *blank = text ? strchr(text, ' ') : NULL;
+    return blank ? blank + 1 : text;
+}
+
+static tctl_status fake_fail(tctl_error *err, tctl_status code, const char *fmt, ...) TCTL_PRINTF(3, 4);
+static tctl_status fake_fail(tctl_error *err, tctl_status code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    code = tctl_vfail(err, code, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+static tctl_status fake_fail_option(tctl_error *err, const tctl_config *config, const char *option,
+                                    const char *fmt, ...) TCTL_PRINTF(4, 5);
+static tctl_status fake_fail_option(tctl_error *err, const tctl_config *config, const char *option,
+                                    const char *fmt, ...)
+{
+    (void)fake_text(config, option); /* the option must be in the table */
+    va_list ap;
+    va_start(ap, fmt);
+    tctl_status code = tctl_vfail(err, TCTL_ESPEC, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+static void *fake_allocate(const tctl_host *host, size_t size)
+{
+    (void)host;
+    if (fake.fail_allocation == 0)
+        return NULL;
+    if (fake.fail_allocation > 0)
+        fake.fail_allocation--;
+    fake.allocated++;
+    return calloc(1, size);
+}
+
+static void fake_release(const tctl_host *host, void *block)
+{
+    (void)host;
+    fake.allocated -= block != NULL;
+    free(block);
+}
+
+static void fake_run(const tctl_host *host, uint64_t n, void (*fn)(void *, uint64_t, uint32_t), void *arg)
+{
+    (void)host;
+    for (uint64_t i = 0; i < n; i++)
+        fn(arg, fake.backwards ? n - 1 - i : i, 0);
+}
+
+static double fake_cospi(double x)
+{
+    return cos(acos(-1.0) * x);
+}
+
+static const void *fake_service(const tctl_host *host, const char *id)
+{
+    (void)host;
+    static const tctl_memory memory = {
+        .struct_size = sizeof memory, .allocate = fake_allocate, .release = fake_release};
+    static const tctl_parallel parallel = {.struct_size = sizeof parallel, .n_threads = 1, .run = fake_run};
+    static const tctl_math math = {.struct_size = sizeof math, .cospi = fake_cospi};
+    if (strcmp(id, TCTL_MEMORY_ID) == 0)
+        return &memory;
+    if (strcmp(id, TCTL_PARALLEL_ID) == 0)
+        return &parallel;
+    return strcmp(id, TCTL_MATH_ID) == 0 ? &math : NULL;
+}
+
+static const tctl_host fake_host = {
+    .struct_size = sizeof fake_host,
+    .service = fake_service,
+    .fail = fake_fail,
+    .fail_option = fake_fail_option,
+    .cfg_given = fake_given,
+    .cfg_bool = fake_bool,
+    .cfg_int = fake_int,
+    .cfg_real = fake_real,
+    .cfg_text = fake_word,
+};
+
+/* A stage of the plugin with these options; the process stops if it cannot be made. */
+static TCTL_UNUSED tctl_stage *fake_stage(const tctl_plugin *plugin, const fake_option *options)
+{
+    tctl_error err;
+    tctl_stage *stage = NULL;
+    const tctl_config config = {.plugin = plugin, .options = options};
+    if (plugin->create(&fake_host, &config, &stage, &err)) {
+        fprintf(stderr, "%s\n", err.message);
+        exit(1);
+    }
+    return stage;
+}
+
+#endif
