@@ -54,6 +54,9 @@ typedef struct tctl_spec {
 
 typedef struct tctl_spec_request {
     const char *path;
+    /* The worker reads a copy: the text comes from this file, relative paths start in `folder` (absolute), and `path`
+     * is for messages only. Both NULL: the text is `path`'s, the folder where it lies. */
+    const char *text_path, *folder;
     const char *const *set;     /* "train.lr=0.05", NULL-ended; NULL: none */
     const char *const *without; /* stages left out, NULL-ended; NULL: none */
     const char *seed;           /* of --seed; NULL: the spec's */

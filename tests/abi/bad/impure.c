@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A source whose samples depend on how often it was asked. */
+#include "common.h"
+
+static tctl_status impure_read(tctl_stage *stage, uint64_t sample, const tctl_tensor *out, tctl_error *err)
+{
+    tctl_status status = common_read(stage, sample, out, err);
+    *(int64_t *)out[0].data += __atomic_fetch_add(&stage->buffer, 1, __ATOMIC_RELAXED);
+    return status;
+}
+
+static const tctl_source source = {.struct_size = sizeof(tctl_source),
+                                   .count = common_count,
+                                   .describe = common_describe,
+                                   .read = impure_read};
+static const tctl_extension extensions[] = {{TCTL_SOURCE_ID, &source}};
+static const tctl_option options[] = {COMMON_SCALE, COMMON_BUFFER};
+
+COMMON_PLUGIN("impure");
