@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The run store: reserving, stating, finding. See store.h for the rules; manifest.c for what is sealed.
+ */
+#include "manifest/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "manifest/supervisor.h"
+
+#define STATE_LIMIT   ((size_t)1 << 20)
+#define RANDOM_CHARS  12 /* 60 bits */
+#define MAX_NAME      64
+#define MAX_ATTEMPTS  16
+#define FOLDER_MODE   0777 /* less the umask: a store may be a group's */
+#define DEFAULT_STORE ".trainctl"
+
+/* ---- where --------------------------------------------------------------------------------------------- */
+
+/* 200 processes may do this at once: every step is one that may already have been done. */
+static tctl_status make_store(tctl_arena *arena, const char *store, tctl_error *err)
+{
+    const char *runs = tctl_path_join(arena, store, "runs");
+    const char *ignore = tctl_path_join(arena, store, ".gitignore");
+    if (runs == NULL || ignore == NULL)
+        return tctl_fail_memory(err, PATH_MAX);
+    tctl_status st = tctl_make_folders(runs, FOLDER_MODE, err);
+    if (st != TCTL_OK)
+        return st;
+    int fd = open(ignore, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno == EEXIST ? TCTL_OK : tctl_fail_errno(err, errno, "cannot create '%s'", ignore);
+    st = tctl_write_all(fd, "*\n", 2, ignore, err);
+    close(fd);
+    return st;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+tctl_status tctl_store_locate(tctl_arena *arena, const char *folder, bool create, const char **ret,
+                              tctl_error *err)
+{
+    const char *given = getenv("TRAINCTL_STORE");
+    char cwd[PATH_MAX];
+    if (getcwd(cwd, sizeof cwd) == NULL)
+        return tctl_fail_errno(err, errno, "cannot tell the working directory");
+    const char *start = tctl_path_join(arena, cwd, folder);
+    const char *store = given != NULL && given[0] != '\0' ? tctl_path_join(arena, cwd, given) : NULL;
+    for (const char *at = start; store == NULL && at != NULL;) {
+        const char *candidate = tctl_path_join(arena, at, DEFAULT_STORE);
+        if (candidate != NULL && is_folder(candidate))
+            store = candidate;
+        const char *above = tctl_path_folder(arena, at);
+        at = above == NULL || strcmp(above, at) == 0 ? NULL : above;
+    }
+    if (store == NULL)
+        store = tctl_path_join(arena, start, DEFAULT_STORE);
+    if (store == NULL)
+        return tctl_fail_memory(err, PATH_MAX);
+    tctl_status st = create ? make_store(arena, store, err) : TCTL_OK;
+    if (st == TCTL_OK)
+        *ret = store;
+    return st;
+}
+
+/* ---- one run ------------------------------------------------------------------------------------------- */
+
+void tctl_run_release(tctl_run *run)
+{
+    json_decref(run->state);
+    run->state = NULL;
+    if (run->lock >= 0)
+        close(run->lock);
+    run->lock = -1;
+}
+
+const char *tctl_run_state(const tctl_run *run)
+{
+    const char *state = json_string_value(json_object_get(run->state, "state"));
+    return state != NULL ? state : "unknown";
+}
+
+static uint64_t number_of(const json_t *state, const char *key)
+{
+    const char *text = json_string_value(json_object_get(state, key));
+    uint64_t v = 0;
+    return text != NULL && tctl_parse_uint(text, strlen(text), &v) ? v : 0;
+}
+
+uint64_t tctl_run_started(const tctl_run *run)
+{
+    return number_of(run->state, "started");
+}
+
+static json_t *now_json(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu64, (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
+    return json_string(text);
+}
+
+static tctl_status write_state(const tctl_run *run, tctl_error *err)
+{
+    tctl_arena *arena = tctl_arena_create();
+    tctl_buf text = TCTL_BUF_INIT;
+    const char *path = arena == NULL ? NULL : tctl_path_join(arena, run->path, "state.json");
+    tctl_status st =
+        path == NULL ? tctl_fail_memory(err, PATH_MAX) : tctl_json_pretty(run->state, &text, err);
+    if (st == TCTL_OK && text.broken)
+        st = tctl_fail_memory(err, text.size);
+    if (st == TCTL_OK)
+        st = tctl_file_replace(path, text.data, text.size, 0666, err);
+    tctl_buf_release(&text);
+    tctl_arena_destroy(arena);
+    return st;
+}
+
+static tctl_status make_id(tctl_arena *arena, const char *name, const char **ret, tctl_error *err)
+{
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+    uint8_t bytes[RANDOM_CHARS];
+    char random[RANDOM_CHARS + 1], safe[MAX_NAME + 1];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return tctl_fail_errno(err, errno, "cannot get random bytes for a run id");
+    for (size_t i = 0; i < RANDOM_CHARS; i++)
+        random[i] = alphabet[bytes[i] & 31];
+    random[RANDOM_CHARS] = '\0';
+    size_t n = 0;
+    for (; name[n] != '\0' && n < MAX_NAME; n++) {
+        char c = name[n];
+        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                    (c == '.' && n > 0);
+        safe[n] = fine ? c : '-';
+    }
+    safe[n] = '\0';
+    const char *id = tctl_arena_format(arena, "%s-%s", n > 0 && safe[0] != '-' ? safe : "run", random);
+    if (id == NULL)
+        return tctl_fail_memory(err, MAX_NAME);
+    *ret = id;
+    return TCTL_OK;
+}
+
+/* The fd that holds the lock; -1 where the file system can't lock, which is no reason to fail. */
+static int hold(tctl_arena *arena, const char *path)
+{
+    const char *name = tctl_path_join(arena, path, "lock");
+    int fd = name == NULL ? -1 : open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+tctl_status tctl_run_create(tctl_arena *arena, const char *store, const char *name, tctl_run *ret,
+                            tctl_error *err)
+{
+    tctl_run run = TCTL_RUN_NONE;
+    tctl_status st = TCTL_OK;
+    for (int attempt = 0; run.path == NULL; attempt++) {
+        st = make_id(arena, name, &run.id, err);
+        if (st != TCTL_OK)
+            return st;
+        const char *path = tctl_arena_format(arena, "%s/runs/%s", store, run.id);
+        if (path == NULL)
+            return tctl_fail_memory(err, PATH_MAX);
+        if (mkdir(path, FOLDER_MODE) == 0)
+            run.path = path;
+        else if (errno != EEXIST || attempt >= MAX_ATTEMPTS)
+            return tctl_fail_errno(err, errno, "cannot create the run directory '%s'", path);
+    }
+    run.lock = hold(arena, run.path);
+    run.state = json_pack("{s:i, s:s, s:s, s:o, s:o, s:b}", "format", 1, "id", run.id, "state",
+                          TCTL_STATE_PREPARING, "started", now_json(), "supervisor", tctl_supervisor_self(),
+                          "locked", (int)(run.lock >= 0));
+    st = run.state == NULL ? tctl_fail_memory(err, 0) : write_state(&run, err);
+    if (st != TCTL_OK) {
+        tctl_run_release(&run);
+        return st;
+    }
+    *ret = run;
+    return TCTL_OK;
+}
+
+tctl_status tctl_run_set_state(tctl_run *run, const char *state, const char *reason, int exit_code,
+                               tctl_error *err)
+{
+    json_object_set_new(run->state, "state", json_string(state));
+    if (reason != NULL)
+        json_object_set_new(run->state, "reason", json_string(reason));
+    if (exit_code >= 0)
+        json_object_set_new(run->state, "exit_code", json_integer(exit_code));
+    if (strcmp(state, TCTL_STATE_PREPARING) != 0 && strcmp(state, TCTL_STATE_RUNNING) != 0)
+        json_object_set_new(run->state, "finished", now_json());
+    return write_state(run, err);
+}
+
+/* True if somebody still looks after the run. */
+static bool is_supervised(tctl_arena *arena, const char *path, const json_t *state)
+{
+    if (json_is_true(json_object_get(state, "locked"))) {
+        const char *name = tctl_path_join(arena, path, "lock");
+        int fd = name == NULL ? -1 : open(name, O_RDONLY | O_CLOEXEC);
+        int held = fd < 0 ? -1 : flock(fd, LOCK_SH | LOCK_NB);
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        if (fd >= 0 && held == 0)
+            return false;
+        if (fd >= 0 && why == EWOULDBLOCK)
+            return true;
+    }
+    return tctl_supervisor_alive(json_object_get(state, "supervisor"));
+}
+
+static void settle(tctl_arena *arena, tctl_run *run)
+{
+    const char *state = tctl_run_state(run);
+    if (strcmp(state, TCTL_STATE_PREPARING) != 0 && strcmp(state, TCTL_STATE_RUNNING) != 0)
+        return;
+    if (is_supervised(arena, run->path, run->state))
+        return;
+    const char *reason = tctl_arena_format(arena, "the launcher ended while the run was %s", state);
+    json_object_set_new(run->state, "state", json_string(TCTL_STATE_DIED));
+    if (reason != NULL)
+        json_object_set_new(run->state, "reason", json_string(reason));
+}
+
+/* TCTL_ENOENT if the folder holds no run. */
+static tctl_status load_run(tctl_arena *arena, const char *path, tctl_run *ret, tctl_error *err)
+{
+    tctl_buf text = TCTL_BUF_INIT;
+    tctl_run run = TCTL_RUN_NONE;
+    const char *name = tctl_path_join(arena, path, "state.json");
+    run.path = tctl_arena_copy(arena, path, strlen(path));
+    if (name == NULL || run.path == NULL)
+        return tctl_fail_memory(err, PATH_MAX);
+    run.id = tctl_path_base(run.path);
+    tctl_status st = tctl_file_read(name, STATE_LIMIT, &text, err);
+    if (st == TCTL_OK)
+        st = tctl_json_parse(name, tctl_buf_text(&text), text.size, &run.state, err);
+    tctl_buf_release(&text);
+    if (st == TCTL_OK && !json_is_string(json_object_get(run.state, "state"))) {
+        json_decref(run.state);
+        return tctl_fail(err, TCTL_EFORMAT, "'%s' has no 'state'", name);
+    }
+    if (st != TCTL_OK)
+        return st;
+    settle(arena, &run);
+    *ret = run;
+    return TCTL_OK;
+}
+
+/* ---- all runs ------------------------------------------------------------------------------------------ */
+
+/* The names in <store>/runs, unsorted; no folder is no names. */
+static tctl_status read_names(tctl_arena *arena, const char *store, const char ***ret, uint32_t *ret_n,
+                              tctl_error *err)
+{
+    const char *runs = tctl_path_join(arena, store, "runs");
+    if (runs == NULL)
+        return tctl_fail_memory(err, PATH_MAX);
+    *ret = NULL;
+    *ret_n = 0;
+    DIR *dir = opendir(runs);
+    if (dir == NULL)
+        return errno == ENOENT ? TCTL_OK : tctl_fail_errno(err, errno, "cannot read '%s'", runs);
+    uint32_t n = 0, room = 0;
+    const char **names = NULL;
+    tctl_status st = TCTL_OK;
+    for (struct dirent *e; st == TCTL_OK && (e = readdir(dir)) != NULL;) {
+        if (e->d_name[0] == '.')
+            continue;
+        if (n == room) {
+            uint32_t grown = room == 0 ? 64 : room * 2;
+            const char **more = tctl_arena_take_array(arena, grown, sizeof *more);
+            if (more != NULL && n > 0)
+                memcpy(more, names, n * sizeof *more);
+            names = more;
+            room = grown;
+        }
+        const char *copy = names == NULL ? NULL : tctl_arena_copy(arena, e->d_name, strlen(e->d_name));
+        if (copy == NULL)
+            st = tctl_fail_memory(err, room * sizeof *names);
+        else
+            names[n++] = copy;
+    }
+    closedir(dir);
+    if (st == TCTL_OK) {
+        *ret = names;
+        *ret_n = n;
+    }
+    return st;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const tctl_run *x = a, *y = b;
+    uint64_t s = tctl_run_started(x), t = tctl_run_started(y);
+    return s != t ? (s < t ? -1 : 1) : strcmp(x->id, y->id);
+}
+
+tctl_status tctl_run_list(tctl_arena *arena, const char *store, tctl_run **ret, uint32_t *ret_n,
+                          tctl_error *err)
+{
+    const char **names = NULL;
+    uint32_t n_names = 0, n = 0;
+    tctl_status st = read_names(arena, store, &names, &n_names, err);
+    if (st != TCTL_OK)
+        return st;
+    tctl_run *runs = tctl_arena_take_array(arena, (size_t)n_names + 1, sizeof *runs);
+    if (runs == NULL)
+        return tctl_fail_memory(err, n_names * sizeof *runs);
+    for (uint32_t i = 0; i < n_names; i++) {
+        const char *path = tctl_arena_format(arena, "%s/runs/%s", store, names[i]);
+        if (path != NULL && load_run(arena, path, &runs[n], NULL) == TCTL_OK)
+            n++;
+    }
+    qsort(runs, n, sizeof *runs, by_start);
+    *ret = runs;
+    *ret_n = n;
+    return TCTL_OK;
+}
+
+static tctl_status find_last(tctl_arena *arena, const char *store, uint64_t back, tctl_run *ret,
+                             tctl_error *err)
+{
+    tctl_run *runs = NULL;
+    uint32_t n = 0;
+    tctl_status st = tctl_run_list(arena, store, &runs, &n, err);
+    if (st != TCTL_OK)
+        return st;
+    if (back < n)
+        *ret = runs[n - 1 - back];
+    else if (n == 0)
+        st = tctl_fail(err, TCTL_ENOENT, "there are no runs in '%s'", store);
+    else
+        st = tctl_fail(err, TCTL_ENOENT, "there are only %" PRIu32 " runs in '%s'", n, store);
+    for (uint32_t i = 0; i < n; i++) {
+        if (back >= n || i != n - 1 - back)
+            tctl_run_release(&runs[i]);
+    }
+    return st;
+}
+
+static tctl_status find_prefix(tctl_arena *arena, const char *store, const char *prefix, tctl_run *ret,
+                               tctl_error *err)
+{
+    const char **names = NULL;
+    const char *matches[TCTL_ERROR_NOTES];
+    uint32_t n_names = 0, n = 0;
+    tctl_status st = read_names(arena, store, &names, &n_names, err);
+    for (uint32_t i = 0; st == TCTL_OK && i < n_names; i++) {
+        if (strncmp(names[i], prefix, strlen(prefix)) != 0)
+            continue;
+        if (n < TCTL_ERROR_NOTES)
+            matches[n] = names[i];
+        n++;
+    }
+    if (st != TCTL_OK)
+        return st;
+    if (n == 1) {
+        const char *path = tctl_arena_format(arena, "%s/runs/%s", store, matches[0]);
+        return path == NULL ? tctl_fail_memory(err, PATH_MAX) : load_run(arena, path, ret, err);
+    }
+    if (n == 0) {
+        st = tctl_fail(err, TCTL_ENOENT, "there is no run '%s' in '%s'", prefix, store);
+        tctl_hint(err, "'trainctl ls' lists the runs");
+        return st;
+    }
+    st =
+        tctl_fail(err, TCTL_EINVAL, "'%s' could be any of %" PRIu32 " runs: write more of its id", prefix, n);
+    for (uint32_t i = 0; i < n && i < TCTL_ERROR_NOTES; i++)
+        tctl_note(err, "%s", matches[i]);
+    return st;
+}
+
+tctl_status tctl_run_find(tctl_arena *arena, const char *store, const char *which, tctl_run *ret,
+                          tctl_error *err)
+{
+    uint64_t back = 0;
+    if (strcmp(which, "last") == 0)
+        return find_last(arena, store, 0, ret, err);
+    if (strncmp(which, "last~", 5) == 0 && tctl_parse_uint(which + 5, strlen(which + 5), &back))
+        return find_last(arena, store, back, ret, err);
+    if (strchr(which, '/') != NULL || strcmp(which, ".") == 0 || strcmp(which, "..") == 0) {
+        char real[PATH_MAX];
+        if (realpath(which, real) == NULL)
+            return tctl_fail_errno(err, errno, "cannot find the run directory '%s'", which);
+        return load_run(arena, real, ret, err);
+    }
+    const char *path = tctl_arena_format(arena, "%s/runs/%s", store, which);
+    if (path == NULL)
+        return tctl_fail_memory(err, PATH_MAX);
+    if (which[0] != '\0' && is_folder(path))
+        return load_run(arena, path, ret, err);
+    return find_prefix(arena, store, which, ret, err);
+}
