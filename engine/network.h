@@ -39,8 +39,10 @@ typedef struct tctl_network_request {
 tctl_status tctl_network_create(const tctl_network_request *, tctl_network **ret, tctl_error *err);
 void tctl_network_destroy(tctl_network *); /* NULL is fine */
 
-/* The operators' option tables: for trainctl.trainer/1. */
-const tctl_op_schema *tctl_network_ops(uint32_t *ret_n);
+/* The operators' option tables: for trainctl.trainer/1, whose descriptor is constant data that is read without running
+ * code, so a function would not do. TCTL_NETWORK_OPS is their number. */
+enum { TCTL_NETWORK_OPS = 9 };
+extern const tctl_op_schema tctl_network_op_table[TCTL_NETWORK_OPS];
 
 /* The flat arrays, 64-byte aligned, and what lies in them. Live as long as the network. */
 typedef struct tctl_network_memory {
