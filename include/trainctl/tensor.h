@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -81,6 +82,15 @@ static inline int64_t tctl_dims_count(const int64_t *dims, int32_t rank)
     for (int32_t i = 0; i < rank; i++)
         n *= dims[i];
     return n;
+}
+
+/* Index of the field of that name; n if there is none. */
+static inline uint32_t tctl_field_find(const tctl_field *fields, uint32_t n, const char *name)
+{
+    uint32_t i = 0;
+    while (i < n && strcmp(fields[i].name, name) != 0)
+        i++;
+    return i;
 }
 
 #ifdef __cplusplus

@@ -28,6 +28,17 @@ typedef struct tctl_transform {
                          const tctl_tensor *out, tctl_error *);
 } tctl_transform;
 
+/* How most `describe` begin: every field passes through unchanged. Returns the index of the field `name`, which
+ * the caller then describes anew; n if there is none. */
+static inline uint32_t tctl_pass_fields(const tctl_field *in, uint32_t n, tctl_field *out, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = in[i];
+        out[i].flags |= TCTL_FIELD_UNCHANGED;
+    }
+    return tctl_field_find(in, n, name);
+}
+
 #ifdef __cplusplus
 }
 #endif
