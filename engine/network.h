@@ -68,7 +68,8 @@ typedef struct tctl_network_batch {
 typedef struct tctl_network_result {
     float loss;           /* sum of the samples' losses / divisor */
     uint64_t correct;     /* samples whose largest output is at the label; ties go to the lowest class */
-    const float *outputs; /* [n, classes] logits, valid until the next call */
+    const float *outputs; /* [n, n_classes] logits, valid until the next call */
+    uint32_t n_classes;
 } tctl_network_result;
 
 /* Training mode: batch statistics, dropout on, running statistics updated. [step] */
