@@ -115,7 +115,8 @@ typedef struct tctl_host {
     /* The same with TCTL_ESPEC and the position of `option` in the user's file. [any] */
     tctl_status (*fail_option)(tctl_error *err, const tctl_config *, const char *option, const char *fmt, ...)
         TCTL_PRINTF(4, 5);
-    /* [main], inside create only; the pointers returned stay valid for the stage's life */
+    /* [main], inside create only; the pointers returned stay valid for the stage's life. An option without a
+     * value (not given, no default) reads as 0 or NULL. */
     int (*cfg_given)(const tctl_config *, const char *option); /* 1 if it has a value, written or default */
     int (*cfg_bool)(const tctl_config *, const char *option);
     int64_t (*cfg_int)(const tctl_config *, const char *option); /* INT, SIZE, and the count of a COUNT */
