@@ -102,6 +102,18 @@ static tctl_status load_both(const tctl_host *host, const tctl_config *config, t
     return TCTL_OK;
 }
 
+/* Leaves the first `limit` samples. */
+static tctl_status apply_limit(const tctl_host *host, const tctl_config *config, tctl_stage *stage,
+                               tctl_error *err)
+{
+    int64_t limit = host->cfg_given(config, "limit") ? host->cfg_int(config, "limit") : stage->images.count;
+    if (limit > (int64_t)stage->images.count)
+        return host->fail_option(err, config, "limit", "'limit' is %lld, but there are only %u samples",
+                                 (long long)limit, stage->images.count);
+    stage->images.count = (uint32_t)limit;
+    return TCTL_OK;
+}
+
 static tctl_status idx_create(const tctl_host *host, const tctl_config *config, tctl_stage **ret,
                               tctl_error *err)
 {
@@ -114,6 +126,8 @@ static tctl_status idx_create(const tctl_host *host, const tctl_config *config, 
     stage->host = host;
     stage->memory = memory;
     tctl_status status = load_both(host, config, stage, err);
+    if (status == TCTL_OK)
+        status = apply_limit(host, config, stage, err);
     if (status != TCTL_OK) {
         idx_destroy(stage);
         return status;
@@ -157,6 +171,8 @@ static const tctl_option options[] = {
     {"labels", TCTL_PATH, TCTL_OPT_SEMANTIC | TCTL_OPT_HASHED, NULL, 0, 0, 0, 0, NULL, NULL,
      "IDX file of as many labels (magic 0x00000801), plain or gzip; without it samples have no label",
      "0.1.0"},
+    {"limit", TCTL_INT, TCTL_OPT_SEMANTIC, NULL, 1, 4294967295, 0, 0, NULL, "samples",
+     "use only the first so many samples", "0.1.0"},
 };
 
 static const tctl_source source = {sizeof source, 0, idx_count, idx_describe, idx_read};
