@@ -10,7 +10,8 @@
  *       note: …
  *       hint: …
  *
- * with the caret placed by display width, and as JSON for editors.
+ * with the caret placed by display width, and as JSON for editors. A note that has a position is shown like an
+ * error of its own; an error without a line (an override on the command line) has no excerpt.
  */
 #ifndef TCTL_CONFIG_DIAG_H
 #define TCTL_CONFIG_DIAG_H
@@ -27,11 +28,15 @@ typedef struct tctl_diags {
     tctl_error *errors; /* [TCTL_DIAGS_MAX], from malloc */
     size_t n;
     size_t n_dropped;
+    tctl_error scratch; /* takes what is only counted */
 } tctl_diags;
 
+/* Begin with `tctl_diags d = {0}`. */
 void tctl_diags_release(tctl_diags *);
+/* All errors so far, kept or dropped. */
+size_t tctl_diags_count(const tctl_diags *);
 /* A new empty error in the list to be filled by tctl_fail_at and friends; when the list is full, a scratch one
- * that is only counted. Never NULL. */
+ * that is only counted. Never NULL; valid until the next call. */
 tctl_error *tctl_diags_add(tctl_diags *);
 
 /* One error as text, with the excerpt of `source` (the whole text of err->loc.file; NULL: no excerpt). */

@@ -70,18 +70,31 @@ typedef struct tctl_reader_context {
 } tctl_reader_context;
 
 /*
- * Reads `mapping` by the table. `extra` names keys that the caller handles itself (NULL-ended, NULL: none).
- * Problems go to the diags; the result is usable for those options that were right. TCTL_ENOMEM is the only
- * failure.
+ * Reads `mapping` by the table; NULL stands for an empty mapping. `extra` names keys that the caller handles
+ * itself (NULL-ended, NULL: none); so it does with options of type TCTL_SECTION (spec.h) and later. Problems go to
+ * the diags; the result is usable for those options that were right. TCTL_ENOMEM is the only failure.
  */
 tctl_status tctl_config_read(const tctl_reader_context *, const tctl_yaml_node *mapping,
                              const tctl_option *options, uint32_t n_options, uint32_t option_size,
                              const char *const *extra, const char *what, const char *where,
                              tctl_config **ret);
 
-/* Reads a mapping with `use:` (or a bare scalar: the name alone) of a plugin that provides `extension`. */
+/* Reads a mapping with `use:` (or a bare scalar: the name alone) of a plugin that provides `extension`. If `extra`
+ * has "name", `name:` names the use. After an error *ret may lack its plugin and config. */
 tctl_status tctl_use_read(const tctl_reader_context *, const tctl_yaml_node *node, const char *extension,
                           const char *const *extra, const char *where, tctl_use **ret);
+
+/* The same for a plugin that provides any one of `extensions` (NULL-ended). */
+tctl_status tctl_use_read_any(const tctl_reader_context *, const tctl_yaml_node *node,
+                              const char *const *extensions, const char *const *extra, const char *where,
+                              tctl_use **ret);
+
+/* "a data source" for "trainctl.source/1": what an extension makes of a plugin; the id itself if it is unknown. */
+const char *tctl_extension_role(const char *id);
+
+/* A table whose elements have `option_size` bytes, copied to elements of this program's tctl_option: members that
+ * an older plugin does not have are zero, those of a newer one are left out. NULL if memory is out. */
+tctl_option *tctl_options_copy(tctl_arena *, const tctl_option *options, uint32_t n, uint32_t option_size);
 
 /* NULL if the table has no such option. */
 const tctl_config_entry *tctl_config_find(const tctl_config *, const char *option);

@@ -10,6 +10,14 @@
 #include "config/options.h"
 #include "trainctl/ext/trainer.h"
 
+/* Types that only the tables of the spec itself use: keys whose value has a table (or a grammar) of its own. */
+enum {
+    TCTL_SECTION = 100,      /* a mapping with the table of section choices[0] */
+    TCTL_SECTION_LIST = 101, /* a list of such mappings */
+    TCTL_SECTION_MAP = 102,  /* a mapping of free names to such mappings */
+    TCTL_OPTION_SELF = 103   /* a plugin, or a list of them if REPEATED, read by the spec */
+};
+
 enum { TCTL_CONTRACT_EXACT = 1, TCTL_CONTRACT_MACHINE = 2, TCTL_CONTRACT_OFF = 3 };
 
 /* One entry of `data:`. */
