@@ -35,7 +35,8 @@
 #define ORDER ELFDATA2MSB
 #endif
 
-#define MAX_SYMBOLS (1u << 20)
+#define MAX_SYMBOLS  (1u << 20)
+#define MAX_BUILD_ID 64u
 
 typedef struct reader {
     tctl_arena *arena;
@@ -74,8 +75,35 @@ static tctl_status check_header(const reader *r, ElfW(Ehdr) * header)
     return TCTL_OK;
 }
 
+/* Notes are (name size, description size, type), then name and description, each padded to 4 bytes. */
+static tctl_status read_notes(const reader *r, const ElfW(Phdr) * segment, tctl_elf *elf)
+{
+    uint64_t at = segment->p_offset, end = segment->p_offset + segment->p_filesz;
+    ElfW(Nhdr) note;
+    while (end >= at && end <= r->size && copy_out(r, at, &note, sizeof note)) {
+        uint64_t name = at + sizeof note, description = name + ((uint64_t)note.n_namesz + 3) / 4 * 4;
+        uint64_t next = description + ((uint64_t)note.n_descsz + 3) / 4 * 4;
+        if (next > end)
+            return TCTL_OK;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof "GNU" &&
+            note.n_descsz <= MAX_BUILD_ID && memcmp(r->data + name, "GNU", sizeof "GNU") == 0) {
+            char *hex = tctl_arena_take(r->arena, (size_t)note.n_descsz * 2 + 1);
+            if (!hex)
+                return tctl_fail_memory(r->err, note.n_descsz);
+            for (uint32_t i = 0; i < note.n_descsz; i++) {
+                hex[2 * i] = "0123456789abcdef"[r->data[description + i] >> 4];
+                hex[2 * i + 1] = "0123456789abcdef"[r->data[description + i] & 15];
+            }
+            elf->build_id = hex;
+            return TCTL_OK;
+        }
+        at = next;
+    }
+    return TCTL_OK;
+}
+
 /* dlopen maps a segment that is not there and dies of SIGBUS when it is touched: look first. */
-static tctl_status check_segments(const reader *r, const ElfW(Ehdr) * header)
+static tctl_status check_segments(const reader *r, const ElfW(Ehdr) * header, tctl_elf *elf)
 {
     for (uint32_t i = 0; i < header->e_phnum; i++) {
         ElfW(Phdr) segment;
@@ -84,6 +112,11 @@ static tctl_status check_segments(const reader *r, const ElfW(Ehdr) * header)
             !copy_out(r, at, &segment, sizeof segment))
             return tctl_fail(r->err, TCTL_EPLUGIN, "'%s' is cut short: its segment table is not there",
                              r->name);
+        if (segment.p_type == PT_NOTE && !elf->build_id) {
+            tctl_status status = read_notes(r, &segment, elf);
+            if (status)
+                return status;
+        }
         if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC)
             continue;
         if (segment.p_offset > r->size || segment.p_filesz > r->size - segment.p_offset)
@@ -168,7 +201,7 @@ tctl_status tctl_elf_read(tctl_arena *arena, const char *name, const void *data,
         return tctl_fail_memory(err, sizeof *elf);
     tctl_status status = check_header(&r, &header);
     if (!status)
-        status = check_segments(&r, &header);
+        status = check_segments(&r, &header, elf);
     if (!status)
         status = read_symbols(&r, &header, elf);
     if (!status)

@@ -21,6 +21,7 @@ typedef struct tctl_elf {
     uint32_t n_imports, n_exports;
     const char *const *imports; /* undefined dynamic symbols, in the file's order */
     const char *const *exports; /* defined ones that others can see */
+    const char *build_id;       /* GNU build-id as hex, or NULL */
 } tctl_elf;
 
 /* `name` is for messages. TCTL_EPLUGIN: not an ELF shared object, for another machine, or cut short. */

@@ -17,7 +17,6 @@
 #include "base/file.h"
 #include "host/lint.h"
 #include "host/surroundings.h"
-#include "manifest/environment.h"
 
 #define SYMBOL      "trainctl_plugin_v1"
 #define SYMBOL_STEM "trainctl_plugin_v"
@@ -255,14 +254,11 @@ static tctl_status fill(job *j, const void *symbol, tctl_error *err)
 {
     tctl_loaded *loaded = j->loaded;
     tctl_arena *arena = j->request->arena;
-    char *build_id = tctl_build_id(j->request->path);
     loaded->plugin = symbol;
     loaded->use = tctl_arena_copy(arena, j->request->use, strlen(j->request->use));
     loaded->path = tctl_arena_copy(arena, j->request->path, strlen(j->request->path));
-    loaded->build_id = build_id ? tctl_arena_copy(arena, build_id, strlen(build_id)) : NULL;
-    bool lost = build_id && !loaded->build_id;
-    free(build_id);
-    if (!loaded->use || !loaded->path || lost)
+    loaded->build_id = loaded->elf->build_id;
+    if (!loaded->use || !loaded->path)
         return tctl_fail_memory(err, strlen(j->request->path));
     return TCTL_OK;
 }

@@ -2,14 +2,9 @@
 /* See services.h: the services that keep everything in memory. services_files.c has the ones that write files. */
 #include "host/services.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/size.h"
+#include "host/events.h"
 #include "host/math.h"
 #include "host/model.h"
 #include "host/services_private.h"
@@ -24,10 +20,9 @@
 #include "trainctl/host/math.h"
 #include "trainctl/host/random.h"
 
-#define ALIGNMENT     64u
-#define PROGRESS_NS   50000000u /* at most 20 progress events a second */
-#define STREAM_NAME   512
-#define EVENT_WAIT_MS 1000
+#define ALIGNMENT   64u
+#define PROGRESS_NS 50000000u /* at most 20 progress events a second */
+#define STREAM_NAME 512
 
 /* ---- random ------------------------------------------------------------------------------------------ */
 
@@ -50,23 +45,7 @@ static const tctl_random random_service = {
     .normal = tctl_draw_normal,
 };
 
-/* ---- log and events ---------------------------------------------------------------------------------- */
-
-void tctl_services_event(tctl_services *services, const char *line, bool important)
-{
-    int fd = services->request.events_fd;
-    size_t length = strlen(line);
-    if (fd < 0)
-        return;
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    if (poll(&ready, 1, important ? EVENT_WAIT_MS : 0) != 1 || !(ready.revents & POLLOUT))
-        return;
-    /* One system call per line: lines of several threads do not mix, and at most PIPE_BUF bytes never wait once
-     * the pipe is ready. A reader that is gone is no reason to stop. */
-    struct iovec parts[2] = {{(void *)(uintptr_t)line, length}, {(void *)(uintptr_t) "\n", 1}};
-    ssize_t ignored = writev(fd, parts, 2);
-    (void)ignored;
-}
+/* ---- log -------------------------------------------------------------------------------------------- */
 
 static void log_message(const tctl_host *host, int32_t level, const char *fmt, ...)
 {
@@ -110,7 +89,7 @@ static void log_progress(const tctl_host *host, const char *what, uint64_t done,
                               (double)total, "unit", unit ? unit : "");
     tctl_buf line = TCTL_BUF_INIT;
     if (event && !tctl_json_canonical(event, &line, NULL) && tctl_buf_text(&line))
-        tctl_services_event(services, tctl_buf_text(&line), done == total);
+        tctl_event_send(services->request.events_fd, tctl_buf_text(&line), done == total);
     tctl_buf_release(&line);
     json_decref(event);
 }

@@ -48,10 +48,6 @@ typedef struct tctl_caller {
 /* tctl_host.service. */
 const void *tctl_services_find(const tctl_host *, const char *id);
 
-/* One event line for the launcher; `line` is JSON without a newline. Waits up to a second for a slow reader if
- * `important`, else drops it. */
-void tctl_services_event(tctl_services *, const char *line, bool important);
-
 /* ---- for reports and the conformance suite ----------------------------------------------------------- */
 
 typedef struct tctl_memory_use {

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "host/events.h"
 #include "host/services_private.h"
 #include "manifest/digest.h"
 
@@ -268,7 +269,7 @@ static tctl_status metrics_emit(const tctl_host *host, uint64_t epoch, uint64_t 
         (void)pthread_mutex_unlock(&s->lock);
     }
     if (!status)
-        tctl_services_event(s, tctl_buf_text(&event), true);
+        tctl_event_send(s->request.events_fd, tctl_buf_text(&event), true);
     json_decref(root);
     tctl_buf_release(&line);
     tctl_buf_release(&event);

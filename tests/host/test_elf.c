@@ -39,6 +39,8 @@ static void symbols_are_found(void **state)
     for (uint32_t i = 0; i < elf->n_imports; i++)
         malloc_found |= strcmp(elf->imports[i], "malloc") == 0;
     assert_true(malloc_found);
+    assert_non_null(elf->build_id);
+    assert_int_equal(strlen(elf->build_id), 40); /* SHA-1 */
 }
 
 static void forbidden_imports_are_named(void **state)

@@ -2,7 +2,7 @@
 /* No plugin: a library that changes the rounding direction when it is loaded. */
 #include <fenv.h>
 
-int fast_library_answer(void);
+__attribute__((visibility("default"))) int fast_library_answer(void);
 
 __attribute__((constructor)) static void round_down(void)
 {
