@@ -66,7 +66,7 @@ typedef struct tctl_field {
     int64_t dims[TCTL_MAX_RANK];
 } tctl_field;
 
-/* A field's payload. `data` is aligned to 64 bytes when the host allocated it. */
+/* A field's payload. `data` is aligned to its element; that of a whole batch to 64 bytes. */
 typedef struct tctl_tensor {
     void *data;
     uint64_t size_bytes;
