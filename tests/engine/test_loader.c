@@ -28,11 +28,11 @@ enum { COUNT = 1003, BATCH = 64, HEIGHT = 5, WIDTH = 7, PIXELS = HEIGHT * WIDTH 
 
 struct tctl_stage {
     uint64_t count;
-    uint64_t slow_every;      /* sleeps at samples that it divides; 0: never */
-    uint64_t fails[4];        /* samples whose read fails; UINT64_MAX: none */
-    bool silent;              /* fails without a message */
-    bool changes_rounding;    /* breaks the rules at sample 200 */
-    _Atomic(uint64_t) *reads; /* counts them */
+    uint64_t slow_every;            /* sleeps at samples that it divides; 0: never */
+    _Atomic(uint64_t) fails[4];     /* samples whose read fails; UINT64_MAX: none */
+    bool silent;                    /* fails without a message */
+    _Atomic(bool) changes_rounding; /* breaks the rules at sample 200 */
+    _Atomic(uint64_t) *reads;       /* counts them */
 };
 
 static uint64_t source_count(tctl_stage *stage)
