@@ -212,7 +212,8 @@ static tctl_status set(tctl_model *m, uint32_t i, const tctl_attr *attr, tctl_er
         if (strcmp(node->attrs[k].name, attr->name) != 0)
             attrs[n++] = node->attrs[k];
         else if (!placed)
-            attrs[n++] = copy, placed = true;
+            attrs[n++] = copy;
+        placed = placed || strcmp(node->attrs[k].name, attr->name) == 0;
     }
     if (!placed)
         attrs[n++] = copy;
@@ -310,7 +311,7 @@ tctl_status tctl_model_from_spec(const tctl_spec *spec, tctl_model **ret, tctl_e
 {
     tctl_model *m = NULL;
     tctl_status st = tctl_model_create(&m, err);
-    for (uint32_t i = 0; !st && i < spec->n_ops; i++)
+    for (uint32_t i = 0; m && !st && i < spec->n_ops; i++)
         st = add_op(m, &spec->ops[i], err);
     if (st) {
         tctl_model_destroy(m);
