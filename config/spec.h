@@ -10,12 +10,11 @@
 #include "config/options.h"
 #include "trainctl/ext/trainer.h"
 
-/* Types that only the tables of the spec itself use: keys whose value has a table (or a grammar) of its own. */
+/* Types that only the tables of the spec itself use: keys whose value has a table of its own. */
 enum {
     TCTL_SECTION = 100,      /* a mapping with the table of section choices[0] */
     TCTL_SECTION_LIST = 101, /* a list of such mappings */
-    TCTL_SECTION_MAP = 102,  /* a mapping of free names to such mappings */
-    TCTL_OPTION_SELF = 103   /* a plugin, or a list of them if REPEATED, read by the spec */
+    TCTL_SECTION_MAP = 102   /* a mapping of free names to such mappings */
 };
 
 enum { TCTL_CONTRACT_EXACT = 1, TCTL_CONTRACT_MACHINE = 2, TCTL_CONTRACT_OFF = 3 };
@@ -57,7 +56,8 @@ typedef struct tctl_spec {
         *outputs; /* with `run:`: names relative to the output folder; patterns are not expanded */
     const char *const *secrets; /* names of variables that are passed to the child and never recorded */
     tctl_resources resources;
-    json_t *recipe; /* what decides the bits; `resources` is not in it */
+    json_t *recipe;    /* what decides the bits; `resources` is not in it */
+    tctl_arena *arena; /* owns all of it but the recipe */
 } tctl_spec;
 
 typedef struct tctl_spec_request {
@@ -68,9 +68,12 @@ typedef struct tctl_spec_request {
     const char *const *set;     /* "train.lr=0.05", NULL-ended; NULL: none */
     const char *const *without; /* stages left out, NULL-ended; NULL: none */
     const char *seed;           /* of --seed; NULL: the spec's */
+    const char *text;           /* the spec's bytes, if they are in memory already; NULL: read the file */
+    size_t text_size;
 } tctl_spec_request;
 
-/* The table of the top-level keys, of `resources:`, …: the source of docs and schema. */
+/* The table of the top-level keys, of `resources:`, …: the source of docs and schema. An option of type
+ * TCTL_PLUGIN named "use" stands for the plugin's name, whose own options stand beside it. */
 typedef struct tctl_spec_section {
     const char *name; /* "" for the top level */
     const char *doc;
@@ -86,6 +89,24 @@ const tctl_spec_section *tctl_spec_sections(uint32_t *ret_n);
 tctl_status tctl_spec_load(const tctl_spec_request *, const tctl_plugin_finder *, tctl_spec **ret,
                            tctl_diags *diags);
 void tctl_spec_destroy(tctl_spec *); /* NULL is fine */
+
+/*
+ * The recipe, made by tctl_spec_load when nothing was wrong:
+ *
+ *   {"format": "trainctl-recipe/1", "seed": "1029", "contract": "exact",
+ *    "data": {NAME: {"plugin": "idx@0.1.0", "options": {…}, "transforms": [{"name", "plugin", "options"}]}
+ *                   or {"path": AS-WRITTEN}},
+ *    "model": [{"op", "name", "from": [NAME or "input"], "options": {…}}],
+ *    "train": {"plugin", "options"}, "stages": [{"name", "plugin", "options"}]}
+ *
+ * or "run" and "outputs" instead of "model" and "train". Defaults are expanded; only options that may change
+ * results are in it, and only stages that may (TCTL_BITS_RECIPE). `name`, `resources` and `secrets` are not.
+ * A new reference; NULL if memory is out.
+ */
+json_t *tctl_spec_recipe(const tctl_spec *);
+
+/* The tables as Markdown: what stands in docs/spec.md between its markers. */
+void tctl_spec_reference(tctl_buf *ret);
 
 /* JSON Schema (draft 2020-12) of a spec that may use these plugins. A new reference; NULL if memory is out. */
 json_t *tctl_spec_schema(const tctl_plugin *const *plugins, uint32_t n);
