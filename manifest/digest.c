@@ -88,7 +88,7 @@ static int hex_value(char c)
 
 bool tctl_sha256_parse(const char *hex, tctl_sha256 *ret)
 {
-    tctl_sha256 digest;
+    tctl_sha256 digest = {{0}};
     if (strlen(hex) != TCTL_SHA256_HEX - 1)
         return false;
     for (size_t i = 0; i < sizeof digest.bytes; i++) {
