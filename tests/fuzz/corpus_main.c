@@ -14,13 +14,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MAX_INPUT = 1 << 24 };
+enum { INPUT_LIMIT = 1 << 24 };
 
 static int try_file(const char *path)
 {
     tctl_buf bytes = TCTL_BUF_INIT;
     tctl_error err;
-    if (tctl_file_read(path, MAX_INPUT, &bytes, &err) != TCTL_OK) {
+    if (tctl_file_read(path, INPUT_LIMIT, &bytes, &err) != TCTL_OK) {
         fprintf(stderr, "%s\n", err.message);
         tctl_buf_release(&bytes);
         return 0;

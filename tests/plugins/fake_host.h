@@ -16,7 +16,9 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "base/num.h"
+#include "seed/stream.h"
 #include "trainctl/host/math.h"
+#include "trainctl/host/random.h"
 #include "trainctl/host/services.h"
 #include "trainctl/plugin.h"
 
@@ -103,6 +105,26 @@ static double fake_real(const tctl_config *config, const char *option)
     return value;
 }
 
+/* A repeated option is written with commas: "0.1,0.2". */
+static uint32_t fake_length(const tctl_config *config, const char *option)
+{
+    const char *text = fake_text(config, option);
+    uint32_t n = text && *text;
+    for (; text && *text; text++)
+        n += *text == ',';
+    return n;
+}
+
+static double fake_real_at(const tctl_config *config, const char *option, uint32_t i)
+{
+    const char *text = fake_text(config, option);
+    double value = 0;
+    for (; text && i > 0; i--)
+        text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL;
+    TCTL_BUG_IF(!text || !tctl_parse_real(text, strcspn(text, ","), &value));
+    return value;
+}
+
 /* The text, or what stands behind the blank of a count. */
 static const char *fake_word(const tctl_config *config, const char *option)
 {
@@ -163,6 +185,13 @@ static double fake_cospi(double x)
     return cos(acos(-1.0) * x);
 }
 
+static tctl_random_address fake_address(const tctl_host *host, const char *name, uint32_t when,
+                                        uint64_t index)
+{
+    (void)host;
+    return tctl_stream(1029, name, when, index);
+}
+
 static const void *fake_service(const tctl_host *host, const char *id)
 {
     (void)host;
@@ -170,6 +199,14 @@ static const void *fake_service(const tctl_host *host, const char *id)
         .struct_size = sizeof memory, .allocate = fake_allocate, .release = fake_release};
     static const tctl_parallel parallel = {.struct_size = sizeof parallel, .n_threads = 1, .run = fake_run};
     static const tctl_math math = {.struct_size = sizeof math, .cospi = fake_cospi};
+    static const tctl_random random = {.struct_size = sizeof random,
+                                       .address = fake_address,
+                                       .bits = tctl_draw_bits,
+                                       .uniform = tctl_draw_uniform,
+                                       .bounded = tctl_draw_bounded,
+                                       .normal = tctl_draw_normal};
+    if (strcmp(id, TCTL_RANDOM_ID) == 0)
+        return &random;
     if (strcmp(id, TCTL_MEMORY_ID) == 0)
         return &memory;
     if (strcmp(id, TCTL_PARALLEL_ID) == 0)
@@ -187,6 +224,8 @@ static const tctl_host fake_host = {
     .cfg_int = fake_int,
     .cfg_real = fake_real,
     .cfg_text = fake_word,
+    .cfg_length = fake_length,
+    .cfg_real_at = fake_real_at,
 };
 
 /* A stage of the plugin with these options; the process stops if it cannot be made. */
