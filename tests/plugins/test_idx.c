@@ -297,6 +297,28 @@ static void numbers_of_images_and_labels_must_agree(void **state)
     assert_int_equal(fake.allocated, 0);
 }
 
+static void limit_takes_the_first_samples(void **state)
+{
+    (void)state;
+    unsigned char images[ROOM];
+    opened o;
+    good_images(images);
+    const char *i = write_file("images", images, IMAGES_SIZE);
+    memset(&o, 0, sizeof o);
+    o.plugin = fake_plugin("idx");
+    o.source = fake_extension(o.plugin, TCTL_SOURCE_ID);
+    o.options[0] = (fake_option){"images", i};
+    o.options[1] = (fake_option){"limit", "3"};
+    o.config = (tctl_config){.plugin = o.plugin, .options = o.options};
+    assert_int_equal(o.plugin->create(&fake_host, &o.config, &o.stage, &o.err), TCTL_OK);
+    assert_int_equal(o.source->count(o.stage), 3);
+    close_idx(&o);
+    o.options[1].text = "8";
+    assert_int_equal(o.plugin->create(&fake_host, &o.config, &o.stage, &o.err), TCTL_ESPEC);
+    assert_string_equal(o.err.message, "'limit' is 8, but there are only 7 samples");
+    assert_int_equal(fake.allocated, 0);
+}
+
 static void files_that_are_not_there_or_no_files_are_the_options_fault(void **state)
 {
     (void)state;
@@ -341,6 +363,7 @@ int main(void)
         cmocka_unit_test(damaged_gzip_is_named),
         cmocka_unit_test(a_small_gzip_cannot_ask_for_much_memory),
         cmocka_unit_test(numbers_of_images_and_labels_must_agree),
+        cmocka_unit_test(limit_takes_the_first_samples),
         cmocka_unit_test(files_that_are_not_there_or_no_files_are_the_options_fault),
         cmocka_unit_test(each_allocation_may_fail),
     };
