@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan of a convolution, and its forward. Weights are packed once; then chunks of output rows gather their
+ * patches and multiply. Grains decide the time only.
+ */
+#include "engine/conv.h"
+
+#include "engine/reduce.h"
+
+enum {
+    PATCH_FLOATS = 1 << 16, /* patches of one chunk: half of a second-level cache */
+    MIN_ROWS = 24,
+    MAX_ROWS = 768,
+    DIRECT_ROWS = 96,      /* without patches, columns are cut as well */
+    DIRECT_COLUMNS = 64,   /* a multiple of every panel */
+    TILE_FLOATS = 1 << 14, /* dweight of one chunk */
+    LEAF_ROWS = 192,       /* positions whose patches are gathered at once for dweight */
+    MAX_UNIT_GROUPS = 16,
+    MAX_PARTIAL_FLOATS = 1 << 22
+};
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+static int64_t rows_for(int64_t k)
+{
+    return clamp(PATCH_FLOATS / (int64_t)tctl_patches_stride(k), MIN_ROWS, MAX_ROWS) / 12 * 12;
+}
+
+/* Rows of dweight per chunk: equal parts, so that the last is not a sliver. */
+static int64_t rows_of_weights(int64_t k, int64_t columns)
+{
+    int64_t most = clamp(TILE_FLOATS / columns, 6, k < 6 ? 6 : k), parts = (k + most - 1) / most;
+    return ((k + parts - 1) / parts + 5) / 6 * 6;
+}
+
+static size_t shared_floats(const tctl_op_site *site, const tctl_conv *c)
+{
+    const size_t groups = (size_t)c->groups, weights = (size_t)(c->k * c->out);
+    size_t forward = groups * tctl_gemm_packed_floats(site->simd, (size_t)c->k, (size_t)c->out_group);
+    size_t taps = (size_t)(c->window.kernel * c->window.kernel);
+    size_t backward =
+        groups * tctl_gemm_packed_floats(site->simd, taps * (size_t)c->out_group, (size_t)c->in_group);
+    size_t partials = (size_t)c->max_unit_groups * weights;
+    size_t bias = c->bias ? tctl_column_sums_floats(&c->leaves, site->max_batch, c->out, 1) : 0;
+    return max_size(max_size(forward, backward), max_size(partials, bias));
+}
+
+static size_t scratch_floats(const tctl_op_site *site, const tctl_conv *c)
+{
+    const int64_t taps = c->window.kernel * c->window.kernel;
+    size_t forward = (size_t)c->row_grain * tctl_patches_stride(c->k);
+    size_t input = (size_t)c->phase_grain * (tctl_patches_stride(taps * c->out_group) + (size_t)c->in_group);
+    size_t slots = tctl_tree_slots(&c->leaves, tctl_leaves_units(&c->leaves, site->max_batch));
+    size_t weights = LEAF_ROWS * tctl_patches_stride(c->k_grain) +
+                     slots * (size_t)(c->k_grain * c->out_group) + tctl_gemm_scratch_floats(site->simd);
+    return max_size(max_size(forward, input), weights);
+}
+
+void tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_conv *c)
+{
+    const tctl_window *w = &c->window;
+    c->in_group = c->in / c->groups;
+    c->out_group = c->out / c->groups;
+    c->k = w->kernel * w->kernel * c->in_group;
+    c->direct = w->kernel == 1 && w->stride == 1 && w->pad == 0 && c->groups == 1;
+    c->row_grain = c->direct ? DIRECT_ROWS : rows_for(c->k);
+    c->phase_grain = c->direct ? DIRECT_ROWS : rows_for(w->kernel * w->kernel * c->out_group);
+    c->k_grain = rows_of_weights(c->k, c->out_group);
+    c->leaves = tctl_leaves_of(w->out_height, w->out_width);
+    c->max_unit_groups = clamp(MAX_PARTIAL_FLOATS / (c->k * c->out), 1, MAX_UNIT_GROUPS);
+    self->plan = c;
+    self->shared_floats = shared_floats(site, c);
+    self->scratch_floats = scratch_floats(site, c);
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------- */
+
+static void pack_weights(void *arg, uint64_t chunk, uint32_t thread)
+{
+    (void)thread;
+    const tctl_op_call *call = arg;
+    const tctl_conv *c = call->self->plan;
+    const size_t panels = tctl_gemm_panels(call->simd, (size_t)c->out_group), panel = chunk % panels;
+    const int64_t g = (int64_t)(chunk / panels);
+    tctl_gemm_matrix b = {call->self->param[0] + g * c->out_group, (ptrdiff_t)c->out, 1};
+    tctl_gemm_pack(call->simd, &b, (size_t)c->k, (size_t)c->out_group, panel,
+                   tctl_conv_panel(call, g, (size_t)c->k, (size_t)c->out_group, panel));
+}
+
+/* Output rows row0..row1-1, columns j0..j1-1 of one group. */
+static void multiply(const tctl_op_call *call, int64_t g, int64_t row0, int64_t row1, int64_t j0, int64_t j1,
+                     const float *a, size_t a_row)
+{
+    const tctl_conv *c = call->self->plan;
+    const int64_t column = g * c->out_group + j0;
+    tctl_gemm_call product = {
+        .simd = call->simd,
+        .m = (size_t)(row1 - row0),
+        .n = (size_t)(j1 - j0),
+        .k = (size_t)c->k,
+        .a = {a, (ptrdiff_t)a_row, 1},
+        .packed_b = tctl_conv_panel(call, g, (size_t)c->k, (size_t)c->out_group,
+                                    (size_t)j0 / tctl_gemm_panel_columns(call->simd)),
+        .c = call->self->y + row0 * c->out + column,
+        .c_row = (size_t)c->out,
+        .start = c->bias ? TCTL_GEMM_BIAS : TCTL_GEMM_ZERO,
+        .bias = c->bias ? call->self->param[1] + column : NULL,
+    };
+    tctl_gemm(&product);
+}
+
+static void forward_rows(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
+{
+    const tctl_conv *c = call->self->plan;
+    float *patches = tctl_op_scratch(call, thread);
+    const size_t stride = tctl_patches_stride(c->k);
+    for (int64_t g = 0; g < c->groups; g++) {
+        tctl_channels channels = {c->in, g * c->in_group, c->in_group};
+        tctl_patches_gather(&c->window, call->self->x[0], &channels, first, last, 0, c->k, patches, stride);
+        multiply(call, g, first, last, 0, c->out_group, patches, stride);
+    }
+}
+
+static void forward_direct(void *arg, uint64_t chunk, uint32_t thread)
+{
+    (void)thread;
+    const tctl_op_call *call = arg;
+    const tctl_conv *c = call->self->plan;
+    const int64_t columns = (c->out + DIRECT_COLUMNS - 1) / DIRECT_COLUMNS, part = (int64_t)chunk % columns;
+    const int64_t rows = call->n * c->window.out_height * c->window.out_width;
+    const int64_t row0 = (int64_t)chunk / columns * c->row_grain, row1 = row0 + c->row_grain;
+    const int64_t j0 = part * DIRECT_COLUMNS, j1 = j0 + DIRECT_COLUMNS;
+    multiply(call, 0, row0, row1 < rows ? row1 : rows, j0, j1 < c->out ? j1 : c->out,
+             call->self->x[0] + row0 * c->in, (size_t)c->in);
+}
+
+void tctl_conv_forward(const tctl_op_call *call)
+{
+    const tctl_conv *c = call->self->plan;
+    const int64_t rows = call->n * c->window.out_height * c->window.out_width;
+    tctl_op_call copy = *call;
+    tctl_pool_run(call->pool, (uint64_t)c->groups * tctl_gemm_panels(call->simd, (size_t)c->out_group),
+                  pack_weights, &copy);
+    if (c->direct) {
+        int64_t chunks = (rows + c->row_grain - 1) / c->row_grain;
+        chunks *= (c->out + DIRECT_COLUMNS - 1) / DIRECT_COLUMNS;
+        tctl_pool_run(call->pool, (uint64_t)chunks, forward_direct, &copy);
+    } else {
+        tctl_op_ranges(call, rows, c->row_grain, forward_rows);
+    }
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dweight and dbias of a convolution: sums over all positions of the batch, by leaves and the tree (tree.h).
+ *
+ * Work is cut three ways: into rows of dweight, into channel groups, and into aligned runs of units that make whole
+ * subtrees. A chunk goes through its units in order with a binary counter of partial sums, and leaves the root of
+ * its subtree; the roots are joined at the end. How long the runs are depends on memory, and cannot show.
+ */
+#include "engine/conv.h"
+#include "engine/reduce.h"
+
+enum { LEAF_ROWS = 192 }; /* as in the plan */
+
+typedef struct weight_job {
+    const tctl_op_call *call;
+    int64_t units; /* of the batch */
+    int64_t run;   /* units of one chunk: a power of two */
+    int64_t runs;
+    int64_t k_parts;
+} weight_job;
+
+/* One chunk's share. */
+typedef struct share {
+    const weight_job *job;
+    const tctl_conv *c;
+    int64_t group, k0, k1, run;
+    float *patches, *slots, *gemm_scratch;
+} share;
+
+/* Adds the terms of positions row0..row1-1 to the chains in `out`, or begins them. */
+static void multiply(const share *s, int64_t row0, int64_t row1, float *out, bool begin)
+{
+    const tctl_op_call *call = s->job->call;
+    const tctl_conv *c = s->c;
+    const float *x = call->self->x[0];
+    tctl_gemm_matrix a = {x + row0 * c->in + s->k0, 1, (ptrdiff_t)c->in};
+    if (!c->direct) {
+        tctl_channels channels = {c->in, s->group * c->in_group, c->in_group};
+        size_t stride = tctl_patches_stride(s->k1 - s->k0);
+        tctl_patches_gather(&c->window, x, &channels, row0, row1, s->k0, s->k1, s->patches, stride);
+        a = (tctl_gemm_matrix){s->patches, 1, (ptrdiff_t)stride};
+    }
+    tctl_gemm_call product = {
+        .simd = call->simd,
+        .m = (size_t)(s->k1 - s->k0),
+        .n = (size_t)c->out_group,
+        .k = (size_t)(row1 - row0),
+        .a = a,
+        .b = {call->self->dy + row0 * c->out + s->group * c->out_group, (ptrdiff_t)c->out, 1},
+        .c = out,
+        .c_row = (size_t)c->out_group,
+        .start = begin ? TCTL_GEMM_ZERO : TCTL_GEMM_C,
+        .scratch = s->gemm_scratch,
+    };
+    tctl_gemm(&product);
+}
+
+static void sum_leaf(const share *s, int64_t unit, int64_t leaf, float *out)
+{
+    int64_t first, last;
+    tctl_leaves_range(&s->c->leaves, s->job->call->n, unit, leaf, &first, &last);
+    for (int64_t row = first; row < last; row += LEAF_ROWS)
+        multiply(s, row, row + LEAF_ROWS < last ? row + LEAF_ROWS : last, out, row == first);
+}
+
+/* The subtree of the chunk's units, to its place among the partial sums. */
+static void sum_run(const share *s)
+{
+    const tctl_conv *c = s->c;
+    const int64_t first = s->run * s->job->run, last = first + s->job->run;
+    tctl_tree tree;
+    tctl_tree_begin(&tree, s->slots, (size_t)((s->k1 - s->k0) * c->out_group));
+    for (int64_t unit = first; unit < last && unit < s->job->units; unit++) {
+        for (int64_t leaf = 0; leaf < c->leaves.per_unit; leaf++) {
+            sum_leaf(s, unit, leaf, tctl_tree_slot(&tree));
+            tctl_tree_push(&tree);
+        }
+        tctl_tree_end_unit(&tree, &c->leaves);
+    }
+    const float *sums = tctl_tree_finish(&tree);
+    float *partial = s->job->call->shared + s->run * c->k * c->out + s->group * c->out_group;
+    for (int64_t k = s->k0; k < s->k1; k++)
+        memcpy(partial + k * c->out, sums + (k - s->k0) * c->out_group, (size_t)c->out_group * sizeof *sums);
+}
+
+/* Chunk: (run, group, part of the rows). */
+static void weight_chunk(void *arg, uint64_t chunk, uint32_t thread)
+{
+    const weight_job *job = arg;
+    const tctl_conv *c = job->call->self->plan;
+    const int64_t number = (int64_t)chunk, part = number % job->k_parts;
+    share s = {.job = job, .c = c, .group = number / job->k_parts % c->groups, .k0 = part * c->k_grain};
+    s.k1 = s.k0 + c->k_grain < c->k ? s.k0 + c->k_grain : c->k;
+    s.run = number / job->k_parts / c->groups;
+    s.gemm_scratch = tctl_op_scratch(job->call, thread);
+    s.patches = s.gemm_scratch + tctl_gemm_scratch_floats(job->call->simd);
+    s.slots = s.patches + LEAF_ROWS * tctl_patches_stride(c->k_grain);
+    sum_run(&s);
+}
+
+/* ---- joining the runs ---------------------------------------------------------------------------------- */
+
+void tctl_op_store_gradient(const tctl_op_call *call, float *grad, const float *value, int64_t n)
+{
+    if (call->batch->accumulate) {
+        for (int64_t i = 0; i < n; i++)
+            grad[i] += value[i];
+    } else {
+        memcpy(grad, value, (size_t)n * sizeof *grad);
+    }
+}
+
+enum { JOIN_GRAIN = 2048 };
+
+static void join_chunk(void *arg, uint64_t chunk, uint32_t thread)
+{
+    (void)thread;
+    const weight_job *job = arg;
+    const tctl_operation *self = job->call->self;
+    const tctl_conv *c = self->plan;
+    const int64_t total = c->k * c->out, first = (int64_t)chunk * JOIN_GRAIN;
+    const int64_t n = first + JOIN_GRAIN < total ? JOIN_GRAIN : total - first;
+    tctl_tree_join(job->call->shared + first, job->runs, (size_t)total, (size_t)n);
+    tctl_op_store_gradient(job->call, self->grad[0] + first, job->call->shared + first, n);
+}
+
+void tctl_conv_weight_gradient(const tctl_op_call *call)
+{
+    const tctl_conv *c = call->self->plan;
+    weight_job job = {.call = call, .units = tctl_leaves_units(&c->leaves, call->n), .run = 1};
+    while ((job.units + job.run - 1) / job.run > c->max_unit_groups)
+        job.run *= 2;
+    job.runs = (job.units + job.run - 1) / job.run;
+    job.k_parts = (c->k + c->k_grain - 1) / c->k_grain;
+    tctl_pool_run(call->pool, (uint64_t)(job.runs * c->groups * job.k_parts), weight_chunk, &job);
+    tctl_pool_run(call->pool, (uint64_t)((c->k * c->out + JOIN_GRAIN - 1) / JOIN_GRAIN), join_chunk, &job);
+    if (c->bias) {
+        tctl_column_sums sums = {.call = call,
+                                 .leaves = c->leaves,
+                                 .channels = c->out,
+                                 .n_sums = 1,
+                                 .leaf = tctl_leaf_sum,
+                                 .x = call->self->dy};
+        tctl_column_sums_run(&sums, call->shared);
+        tctl_op_store_gradient(call, call->self->grad[1], call->shared, c->out);
+    }
+}
+
+void tctl_conv_backward(const tctl_op_call *call)
+{
+    tctl_conv_weight_gradient(call);
+    if (call->self->dx[0])
+        tctl_conv_input_gradient(call);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See reduce.h. A chunk is one leaf; what it sums is a few cache lines per position, so that partial sums stay in
+ * registers. */
+#include "engine/reduce.h"
+
+size_t tctl_column_sums_floats(const tctl_leaves *l, int64_t n, int64_t channels, int64_t n_sums)
+{
+    return (size_t)(tctl_leaves_units(l, n) * l->per_unit * channels * n_sums);
+}
+
+typedef struct sums_job {
+    const tctl_column_sums *sums;
+    float *values;
+    int64_t n_units, width;
+} sums_job;
+
+/* Chunk: one leaf, or some channels of it. */
+static void sum_leaf(void *arg, uint64_t chunk, uint32_t thread)
+{
+    (void)thread;
+    const sums_job *job = arg;
+    const tctl_column_sums *s = job->sums;
+    const int64_t number = (int64_t)chunk;
+    int64_t first, last;
+    tctl_leaves_range(&s->leaves, s->call->n, number / s->leaves.per_unit, number % s->leaves.per_unit,
+                      &first, &last);
+    for (int64_t c = 0; c < s->channels; c += TCTL_REDUCE_CHANNELS) {
+        int64_t end = c + TCTL_REDUCE_CHANNELS < s->channels ? c + TCTL_REDUCE_CHANNELS : s->channels;
+        s->leaf(s, first, last, c, end, job->values + number * job->width);
+    }
+}
+
+enum { JOIN_COLUMNS = 64 };
+
+/* Chunk: some columns of all leaves. */
+static void join_columns(void *arg, uint64_t chunk, uint32_t thread)
+{
+    (void)thread;
+    const sums_job *job = arg;
+    const int64_t first = (int64_t)chunk * JOIN_COLUMNS, per_unit = job->sums->leaves.per_unit;
+    const int64_t n = first + JOIN_COLUMNS < job->width ? JOIN_COLUMNS : job->width - first;
+    float *values = job->values + first;
+    const size_t row = (size_t)job->width;
+    for (int64_t u = 0; u < job->n_units; u++)
+        tctl_tree_join(values + (size_t)(u * per_unit) * row, per_unit, row, (size_t)n);
+    tctl_tree_join(values, job->n_units, row * (size_t)per_unit, (size_t)n);
+}
+
+void tctl_column_sums_run(const tctl_column_sums *s, float *values)
+{
+    sums_job job = {s, values, tctl_leaves_units(&s->leaves, s->call->n), s->channels * s->n_sums};
+    tctl_pool_run(s->call->pool, (uint64_t)(job.n_units * s->leaves.per_unit), sum_leaf, &job);
+    tctl_pool_run(s->call->pool, (uint64_t)((job.width + JOIN_COLUMNS - 1) / JOIN_COLUMNS), join_columns,
+                  &job);
+}
+
+void tctl_leaf_sum(const tctl_column_sums *s, int64_t first, int64_t last, int64_t c0, int64_t c1,
+                   float *sums)
+{
+    float acc[TCTL_REDUCE_CHANNELS] = {0};
+    const float *x = s->x + first * s->channels + c0;
+    if (c1 - c0 == TCTL_REDUCE_CHANNELS) {
+        for (int64_t r = first; r < last; r++, x += s->channels) {
+            for (int c = 0; c < TCTL_REDUCE_CHANNELS; c++)
+                acc[c] += x[c];
+        }
+    } else {
+        for (int64_t r = first; r < last; r++, x += s->channels) {
+            for (int64_t c = 0; c < c1 - c0; c++)
+                acc[c] += x[c];
+        }
+    }
+    for (int64_t c = c0; c < c1; c++)
+        sums[c] = acc[c - c0];
+}
