@@ -3,8 +3,8 @@
  * maxpool: the largest number of each window, channel by channel; which tap won is saved.
  *
  * Taps are asked in ascending (tap_y, tap_x); a later one wins only if it is larger. The first not-a-number wins over
- * everything and stays, so that it shows. Positions outside the image never win. A gradient is the sum, from +0 or
- * what is there, of dy over the windows that its pixel won, in ascending (oy, ox).
+ * everything and stays, so that it shows. Positions outside the image never win. A pixel's gradient is the sum, from
+ * +0 or what is there, over the windows that cover it, in ascending (oy, ox), of dy if it won and of +0 if not.
  */
 #include "engine/op.h"
 #include "engine/patches.h"
@@ -135,8 +135,10 @@ static void forward(const tctl_op_call *call)
 static void give_back(const float *restrict dy, const int32_t *restrict winner, int32_t tap, int64_t channels,
                       float *restrict dx)
 {
-    for (int64_t c = 0; c < channels; c++)
-        dx[c] = winner[c] == tap ? dx[c] + dy[c] : dx[c];
+    for (int64_t c = 0; c < channels; c++) {
+        float g = dy[c]; /* not inside the choice, or compilers branch for it */
+        dx[c] += winner[c] == tap ? g : 0.0f;
+    }
 }
 
 static void give_back_window(const plan *p, const float *dy, const int32_t *winner, int64_t oy, int64_t ox,

@@ -30,12 +30,17 @@ static void backward_range(const tctl_op_call *call, int64_t first, int64_t last
     const tctl_operation *self = call->self;
     const float *y = self->y, *dy = self->dy;
     float *dx = self->dx[0]; /* may be dy */
+    /* The load stands outside the choice, or compilers branch for it. */
     if (self->add_dx[0]) {
-        for (int64_t i = first; i < last; i++)
-            dx[i] += y[i] <= 0 ? 0.0f : dy[i];
+        for (int64_t i = first; i < last; i++) {
+            float g = dy[i];
+            dx[i] += y[i] <= 0 ? 0.0f : g;
+        }
     } else {
-        for (int64_t i = first; i < last; i++)
-            dx[i] = y[i] <= 0 ? 0.0f : dy[i];
+        for (int64_t i = first; i < last; i++) {
+            float g = dy[i];
+            dx[i] = y[i] <= 0 ? 0.0f : g;
+        }
     }
 }
 

@@ -280,6 +280,21 @@ static void NAME(maxpool_forward)(const toy_op *o, int64_t n, const NAME(value) 
     }
 }
 
+static void NAME(maxpool_backward)(const toy_op *o, int64_t n, NAME(value) * in, const NAME(value) * out)
+{
+    const int64_t stride = o->stride ? o->stride : o->kernel;
+    for (int64_t p = 0; p < n * out->h * out->w * out->c; p++) {
+        int64_t c = p % out->c, ox = p / out->c % out->w, oy = p / out->c / out->w % out->h;
+        int64_t s = p / out->c / out->w / out->h;
+        for (int64_t tap = 0; tap < o->kernel * o->kernel; tap++) {
+            int64_t y = oy * stride - o->pad + tap / o->kernel, x = ox * stride - o->pad + tap % o->kernel;
+            int64_t q = ((s * in->h + y) * in->w + x) * in->c + c;
+            if (y >= 0 && y < in->h && x >= 0 && x < in->w)
+                in->dy[q] += out->winner[p] == q ? out->dy[p] : 0;
+        }
+    }
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
 static NAME(value) * NAME(source)(NAME(net) * net, int from, int i)
@@ -483,8 +498,7 @@ static void NAME(backward_op)(NAME(net) * net, int i, int *param)
     if (strcmp(o->op, "maxpool") == 0) {
         if (!in->written)
             memset(in->dy, 0, (size_t)(net->n * NAME(count)(in)) * sizeof(REAL));
-        for (int64_t p = 0; p < total; p++)
-            in->dy[v->winner[p]] += v->dy[p];
+        NAME(maxpool_backward)(o, net->n, in, v);
     } else if (strcmp(o->op, "globalavgpool") == 0) {
         for (int64_t p = 0; p < net->n * NAME(count)(in); p++)
             NAME(add_gradient)(in, p, v->dy[p / NAME(count)(in) * v->c + p % v->c] / (REAL)(in->h * in->w));
