@@ -48,9 +48,9 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
     self->shared_floats = p->coefficients + 4 * (size_t)p->channels;
     const int64_t dims[] = {p->channels};
     if (!st && p->affine)
-        st = tctl_op_add_parameter(site, self, "scale", 1, dims, TCTL_PARAMETER_NO_DECAY, err);
+        st = tctl_op_add_parameter(site, self, "weight", 1, dims, TCTL_PARAMETER_NO_DECAY, err);
     if (!st && p->affine)
-        st = tctl_op_add_parameter(site, self, "shift", 1, dims, TCTL_PARAMETER_NO_DECAY, err);
+        st = tctl_op_add_parameter(site, self, "bias", 1, dims, TCTL_PARAMETER_NO_DECAY, err);
     if (!st)
         st = tctl_op_add_buffer(site, self, "running_mean", p->channels, err);
     if (!st)

@@ -26,17 +26,26 @@ typedef struct fake_option {
     const char *name, *text; /* ended by a NULL name */
 } fake_option;
 
-struct tctl_config {
+/* What our tctl_config pointers point at. */
+typedef struct fake_config {
     const tctl_plugin *plugin;
     const fake_option *options;
-    char unit[16];
-};
+} fake_config;
 
 /* What the services are told to do, and what they saw. */
 typedef struct fake_world {
     int64_t fail_allocation; /* this many allocations succeed, then one fails; below 0: none fails */
     int64_t allocated;       /* blocks that are out */
     bool backwards;          /* chunks from last to first */
+    /* Services and parts that a test adds, ended by a NULL name. */
+    const struct fake_service {
+        const char *id;
+        const void *service;
+    } * services;
+    const struct fake_part {
+        const char *option;
+        const tctl_part *part;
+    } * parts;
 } fake_world;
 static fake_world fake = {.fail_allocation = -1};
 
@@ -63,8 +72,9 @@ static TCTL_UNUSED const void *fake_extension(const tctl_plugin *plugin, const c
     return found;
 }
 
-static const char *fake_text(const tctl_config *config, const char *option)
+static const char *fake_text(const tctl_config *opaque, const char *option)
 {
+    const fake_config *config = (const void *)opaque;
     const tctl_option *found = NULL;
     for (uint32_t i = 0; i < config->plugin->n_options; i++) {
         if (strcmp(config->plugin->options[i].name, option) == 0)
@@ -163,7 +173,12 @@ static void *fake_allocate(const tctl_host *host, size_t size)
     if (fake.fail_allocation > 0)
         fake.fail_allocation--;
     fake.allocated++;
-    return calloc(1, size);
+    /* aligned as the real one */
+    size_t rounded = (size + 63) / 64 * 64;
+    void *block = aligned_alloc(64, rounded ? rounded : 64);
+    if (block)
+        memset(block, 0, rounded);
+    return block;
 }
 
 static void fake_release(const tctl_host *host, void *block)
@@ -192,7 +207,7 @@ static tctl_random_address fake_address(const tctl_host *host, const char *name,
     return tctl_stream(1029, name, when, index);
 }
 
-static const void *fake_service(const tctl_host *host, const char *id)
+static const void *fake_find_service(const tctl_host *host, const char *id)
 {
     (void)host;
     static const tctl_memory memory = {
@@ -207,6 +222,10 @@ static const void *fake_service(const tctl_host *host, const char *id)
                                        .normal = tctl_draw_normal};
     if (strcmp(id, TCTL_RANDOM_ID) == 0)
         return &random;
+    for (const struct fake_service *s = fake.services; s && s->id; s++) {
+        if (strcmp(id, s->id) == 0)
+            return s->service;
+    }
     if (strcmp(id, TCTL_MEMORY_ID) == 0)
         return &memory;
     if (strcmp(id, TCTL_PARALLEL_ID) == 0)
@@ -214,9 +233,19 @@ static const void *fake_service(const tctl_host *host, const char *id)
     return strcmp(id, TCTL_MATH_ID) == 0 ? &math : NULL;
 }
 
+static const tctl_part *fake_cfg_part(const tctl_config *config, const char *option)
+{
+    (void)fake_text(config, option); /* the option must be in the table */
+    for (const struct fake_part *p = fake.parts; p && p->option; p++) {
+        if (strcmp(option, p->option) == 0)
+            return p->part;
+    }
+    return NULL;
+}
+
 static const tctl_host fake_host = {
     .struct_size = sizeof fake_host,
-    .service = fake_service,
+    .service = fake_find_service,
     .fail = fake_fail,
     .fail_option = fake_fail_option,
     .cfg_given = fake_given,
@@ -226,15 +255,26 @@ static const tctl_host fake_host = {
     .cfg_text = fake_word,
     .cfg_length = fake_length,
     .cfg_real_at = fake_real_at,
+    .cfg_part = fake_cfg_part,
 };
 
-/* A stage of the plugin with these options; the process stops if it cannot be made. */
+/* create, with these options, which must live as long as the stage. The last 64 stages are served. */
+static TCTL_UNUSED tctl_status fake_create(const tctl_plugin *plugin, const fake_option *options,
+                                           tctl_stage **ret, tctl_error *err)
+{
+    static fake_config configs[64];
+    static size_t n;
+    fake_config *config = &configs[n++ % (sizeof configs / sizeof configs[0])];
+    *config = (fake_config){.plugin = plugin, .options = options};
+    return plugin->create(&fake_host, (const void *)config, ret, err);
+}
+
+/* The same; the process stops if it fails. */
 static TCTL_UNUSED tctl_stage *fake_stage(const tctl_plugin *plugin, const fake_option *options)
 {
     tctl_error err;
     tctl_stage *stage = NULL;
-    const tctl_config config = {.plugin = plugin, .options = options};
-    if (plugin->create(&fake_host, &config, &stage, &err)) {
+    if (fake_create(plugin, options, &stage, &err)) {
         fprintf(stderr, "%s\n", err.message);
         exit(1);
     }

@@ -97,7 +97,6 @@ typedef struct opened {
     const tctl_plugin *plugin;
     const tctl_source *source;
     fake_option options[4];
-    tctl_config config;
     tctl_stage *stage;
     tctl_error err;
 } opened;
@@ -110,8 +109,7 @@ static tctl_status open_idx(opened *o, const char *images, const char *labels)
     o->options[0] = (fake_option){"images", images};
     if (labels)
         o->options[1] = (fake_option){"labels", labels};
-    o->config = (tctl_config){.plugin = o->plugin, .options = o->options};
-    return o->plugin->create(&fake_host, &o->config, &o->stage, &o->err);
+    return fake_create(o->plugin, o->options, &o->stage, &o->err);
 }
 
 static void close_idx(opened *o)
@@ -309,12 +307,11 @@ static void limit_takes_the_first_samples(void **state)
     o.source = fake_extension(o.plugin, TCTL_SOURCE_ID);
     o.options[0] = (fake_option){"images", i};
     o.options[1] = (fake_option){"limit", "3"};
-    o.config = (tctl_config){.plugin = o.plugin, .options = o.options};
-    assert_int_equal(o.plugin->create(&fake_host, &o.config, &o.stage, &o.err), TCTL_OK);
+    assert_int_equal(fake_create(o.plugin, o.options, &o.stage, &o.err), TCTL_OK);
     assert_int_equal(o.source->count(o.stage), 3);
     close_idx(&o);
     o.options[1].text = "8";
-    assert_int_equal(o.plugin->create(&fake_host, &o.config, &o.stage, &o.err), TCTL_ESPEC);
+    assert_int_equal(fake_create(o.plugin, o.options, &o.stage, &o.err), TCTL_ESPEC);
     assert_string_equal(o.err.message, "'limit' is 8, but there are only 7 samples");
     assert_int_equal(fake.allocated, 0);
 }

@@ -100,10 +100,9 @@ static void sgd_refuses_nesterov_without_momentum(void **state)
     (void)state;
     const tctl_plugin *plugin = fake_plugin("sgd");
     const fake_option options[] = {{"lr", "0.1"}, {"nesterov", "true"}, {NULL, NULL}};
-    const tctl_config config = {.plugin = plugin, .options = options};
     tctl_stage *stage = NULL;
     tctl_error err;
-    assert_int_equal(plugin->create(&fake_host, &config, &stage, &err), TCTL_ESPEC);
+    assert_int_equal(fake_create(plugin, options, &stage, &err), TCTL_ESPEC);
     assert_string_equal(err.message, "'nesterov' needs a momentum above 0");
     assert_null(stage);
 }

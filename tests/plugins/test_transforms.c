@@ -20,7 +20,6 @@ enum { H = 6, W = 5, MAX = H * W * 3, IMAGES = 400 };
 typedef struct bench {
     const tctl_plugin *plugin;
     const tctl_transform *transform;
-    tctl_config config;
     tctl_stage *stage;
     tctl_field in[2], out[2];
     tctl_error err;
@@ -33,10 +32,9 @@ static tctl_status try_describe(bench *b, const char *name, const fake_option *o
     memset(b, 0, sizeof *b);
     b->plugin = fake_plugin(name);
     b->transform = fake_extension(b->plugin, TCTL_TRANSFORM_ID);
-    b->config = (tctl_config){.plugin = b->plugin, .options = options};
     b->in[0] = (tctl_field){.name = "label", .dtype = TCTL_I64};
     b->in[1] = (tctl_field){.name = "image", .dtype = dtype, .rank = 3, .dims = {H, W, channels}};
-    tctl_status status = b->plugin->create(&fake_host, &b->config, &b->stage, &b->err);
+    tctl_status status = fake_create(b->plugin, options, &b->stage, &b->err);
     if (status != TCTL_OK)
         return status;
     return b->transform->describe(b->stage, b->in, 2, b->out, &b->err);
