@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "manifest/code_internal.h"
 #include "manifest/listing.h"
+#include "manifest/manifest.h"
 #include "manifest/objects.h"
 #include "manifest/path_json.h"
 
@@ -164,7 +165,7 @@ static int by_path_then_stage(const void *a, const void *b)
 static void describe_changes(tctl_code_ctx *ctx, json_t *code)
 {
     json_t *list = json_array(), *counts = json_object();
-    json_int_t staged = 0, unstaged = 0, untracked = 0;
+    uint64_t staged = 0, unstaged = 0, untracked = 0;
     if (ctx->n_changes > 1)
         qsort(ctx->changes, ctx->n_changes, sizeof *ctx->changes, by_path_then_stage);
     for (size_t i = 0; i < ctx->n_changes; i++) {
@@ -180,9 +181,9 @@ static void describe_changes(tctl_code_ctx *ctx, json_t *code)
         if (staged + unstaged + untracked <= TCTL_CODE_LISTED)
             tctl_code_append(ctx, list, describe_change(ctx, change));
     }
-    tctl_code_set(ctx, counts, "staged", json_integer(staged));
-    tctl_code_set(ctx, counts, "unstaged", json_integer(unstaged));
-    tctl_code_set(ctx, counts, "untracked", json_integer(untracked));
+    tctl_code_set(ctx, counts, "staged", tctl_json_count(staged));
+    tctl_code_set(ctx, counts, "unstaged", tctl_json_count(unstaged));
+    tctl_code_set(ctx, counts, "untracked", tctl_json_count(untracked));
     tctl_code_set(ctx, code, "counts", counts);
     tctl_code_set(ctx, code, "changes", list);
 }
@@ -202,9 +203,9 @@ static void describe_files(tctl_code_ctx *ctx, json_t *code)
     uint64_t bytes = 0;
     for (size_t i = 0; i < ctx->n_files; i++)
         bytes += ctx->files[i].size;
-    tctl_code_set(ctx, code, "files", json_integer((json_int_t)ctx->n_files));
-    tctl_code_set(ctx, code, "bytes", json_integer((json_int_t)bytes));
-    tctl_code_set(ctx, code, "skipped_count", json_integer((json_int_t)ctx->n_skipped));
+    tctl_code_set(ctx, code, "files", tctl_json_count(ctx->n_files));
+    tctl_code_set(ctx, code, "bytes", tctl_json_count(bytes));
+    tctl_code_set(ctx, code, "skipped_count", tctl_json_count(ctx->n_skipped));
 }
 
 /* The members that every object has. */

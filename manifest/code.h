@@ -41,6 +41,10 @@ typedef struct tctl_code_request {
  */
 tctl_status tctl_code_capture(const tctl_code_request *, json_t **ret, tctl_error *err);
 
+/* Looks at what a capture of `folder` would meet and changes nothing: {"vcs":"git","root","owned","writable","readable",
+ * "notes"} or {"vcs":"none","notes"}. */
+tctl_status tctl_code_inspect(const char *folder, json_t **ret, tctl_error *err);
+
 /*
  * Puts the recorded tree into `folder` (new or empty): regular files 0644 or 0755 less the umask, links, no .git.
  * The spec's folder is `folder`/<member "folder">. The repository is looked for where it was recorded and then

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "manifest/code_internal.h"
+#include "manifest/manifest.h"
 #include "manifest/path_json.h"
 
 static const uint64_t default_max_bytes = (uint64_t)64 << 20, default_max_total = (uint64_t)256 << 20;
@@ -161,7 +162,7 @@ void tctl_code_skip(tctl_code_ctx *ctx, const char *path, uint64_t size, const t
         return;
     json_t *entry = json_object();
     tctl_code_set(ctx, entry, "path", tctl_path_to_json(path));
-    tctl_code_set(ctx, entry, "size", json_integer((json_int_t)size));
+    tctl_code_set(ctx, entry, "size", tctl_json_count(size));
     tctl_code_set(ctx, entry, "reason", json_string(why));
     if (digest) {
         char hex[TCTL_SHA256_HEX];

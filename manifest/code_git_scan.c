@@ -6,18 +6,12 @@
  * for its SHA-256, if the cache lacks that. All others become blobs of their bytes as they are: no filter is run.
  * Invariant: blob and digest of an entry are of the same bytes, but for `lfs` entries, whose blob is the pointer.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "manifest/code_internal.h"
+#include "manifest/manifest.h"
 #include "manifest/path_json.h"
-
-/* Larger files are streamed into the repository rather than read into memory. */
-static const uint64_t whole_limit = (uint64_t)8 << 20;
 
 typedef struct scan {
     tctl_code_ctx *ctx;
@@ -26,135 +20,8 @@ typedef struct scan {
     uint64_t sparse; /* files that a sparse checkout leaves out */
 } scan;
 
-/* The bytes of a file on their way into the repository. */
-typedef struct content {
-    git_oid id;
-    tctl_sha256 digest;
-    uint64_t size;
-    bool binary;
-} content;
-
-static bool looks_binary(const void *data, size_t size)
-{
-    return size > 0 && memchr(data, '\0', size < 8000 ? size : 8000) != NULL;
-}
-
-static void unwritable(scan *s)
-{
-    if (!s->ctx->unwritable)
-        tctl_code_note(s->ctx, "the repository cannot be written to: %s", tctl_git_message());
-    s->ctx->unwritable = true;
-}
-
-/* `known`: the blob that is there already, or NULL. */
-static void put_whole(scan *s, const void *data, size_t size, const git_oid *known, content *ret)
-{
-    ret->digest = tctl_sha256_of(data, size);
-    ret->size = size;
-    ret->binary = looks_binary(data, size);
-    if (git_odb_hash(&ret->id, data, size, GIT_OBJECT_BLOB) != 0)
-        unwritable(s);
-    else if (!(known && git_oid_equal(known, &ret->id)) &&
-             git_blob_create_from_buffer(&ret->id, s->level->repo, data, size) != 0)
-        unwritable(s);
-}
-
-static tctl_status read_whole(int fd, const char *path, void *data, size_t size, tctl_error *err)
-{
-    size_t have = 0;
-    while (have < size) {
-        ssize_t n = read(fd, (char *)data + have, size - have);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return tctl_fail_errno(err, errno, "cannot read '%s'", path);
-        if (n == 0)
-            return tctl_fail(err, TCTL_EIO, "cannot read '%s': it became shorter meanwhile", path);
-        have += (size_t)n;
-    }
-    return TCTL_OK;
-}
-
-static tctl_status put_streamed(scan *s, int fd, const char *path, uint64_t size, content *ret,
-                                tctl_error *err)
-{
-    static const size_t room = (size_t)1 << 20;
-    tctl_hasher *hasher = NULL;
-    git_odb_stream *stream = NULL;
-    char *chunk = malloc(room);
-    tctl_status status = tctl_hasher_create(&hasher, err);
-    if (status == TCTL_OK && !chunk)
-        status = tctl_fail_memory(err, room);
-    if (status == TCTL_OK && git_odb_open_wstream(&stream, s->level->odb, size, GIT_OBJECT_BLOB) != 0)
-        unwritable(s);
-    for (uint64_t done = 0; status == TCTL_OK && done < size;) {
-        size_t n = size - done < room ? (size_t)(size - done) : room;
-        status = read_whole(fd, path, chunk, n, err);
-        if (status != TCTL_OK)
-            break;
-        if (done == 0)
-            ret->binary = looks_binary(chunk, n);
-        tctl_hasher_add(hasher, chunk, n);
-        if (stream && !s->ctx->unwritable && git_odb_stream_write(stream, chunk, n) != 0)
-            unwritable(s);
-        done += n;
-    }
-    if (status == TCTL_OK) {
-        ret->digest = tctl_hasher_finish(hasher);
-        ret->size = size;
-        if (stream && !s->ctx->unwritable && git_odb_stream_finalize_write(&ret->id, stream) != 0)
-            unwritable(s);
-    }
-    git_odb_stream_free(stream);
-    tctl_hasher_destroy(hasher);
-    free(chunk);
-    return status;
-}
-
-static tctl_status put_file(scan *s, const char *disk, const git_oid *known, content *ret, tctl_error *err)
-{
-    int fd = open(disk, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat st;
-    void *data = NULL;
-    tctl_status status = TCTL_OK;
-    if (fd < 0)
-        return tctl_fail_errno(err, errno, "cannot open '%s'", disk);
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        status = tctl_fail(err, TCTL_EIO, "cannot read '%s': not a regular file", disk);
-    } else if ((uint64_t)st.st_size > whole_limit) {
-        status = put_streamed(s, fd, disk, (uint64_t)st.st_size, ret, err);
-    } else {
-        size_t size = (size_t)st.st_size;
-        data = malloc(size + 1);
-        status = data ? read_whole(fd, disk, data, size, err) : tctl_fail_memory(err, size);
-        if (status == TCTL_OK)
-            put_whole(s, data, size, known, ret);
-    }
-    free(data);
-    close(fd);
-    return status;
-}
-
-/* Reads a file or link as it is and makes it a blob. */
-static tctl_status put_content(scan *s, const char *path, const struct stat *st, const git_oid *known,
-                               content *ret, tctl_error *err)
-{
-    const char *disk = tctl_code_disk_path(s->ctx, path);
-    if (!disk)
-        return tctl_fail_memory(err, strlen(path));
-    *ret = (content){.size = 0};
-    if (!S_ISLNK(st->st_mode))
-        return put_file(s, disk, known, ret, err);
-    char target[PATH_MAX];
-    ssize_t n = readlink(disk, target, sizeof target);
-    if (n < 0)
-        return tctl_fail_errno(err, errno, "cannot read link '%s'", disk);
-    put_whole(s, target, (size_t)n, known, ret);
-    return TCTL_OK;
-}
-
-static tctl_status add(scan *s, const char *path, char type, const content *c, bool hashed, bool lfs,
-                       tctl_error *err)
+static tctl_status add(scan *s, const char *path, char type, const tctl_code_content *c, bool hashed,
+                       bool lfs, tctl_error *err)
 {
     tctl_code_file *file = tctl_code_add_file(s->ctx);
     if (!file)
@@ -173,7 +40,7 @@ static tctl_status add(scan *s, const char *path, char type, const content *c, b
 static tctl_status add_unchanged(scan *s, const char *path, char type, const git_index_entry *entry,
                                  const struct stat *st, tctl_error *err)
 {
-    content c = {.id = entry->id, .size = (uint64_t)st->st_size};
+    tctl_code_content c = {.id = entry->id, .size = (uint64_t)st->st_size};
     tctl_error why = {0};
     bool hashed = !tctl_code_late(s->ctx);
     if (hashed && tctl_code_digest(s->ctx, path, st, &c.digest, &c.size, &why) != TCTL_OK) {
@@ -190,9 +57,9 @@ static tctl_status add_content(scan *s, const char *path, char type, const git_o
 {
     if (!tctl_code_admit(s->ctx, path, st))
         return TCTL_OK;
-    content c;
+    tctl_code_content c;
     tctl_error why = {0};
-    tctl_status status = put_content(s, path, st, known, &c, &why);
+    tctl_status status = tctl_code_git_put(s->ctx, s->level, path, st, known, &c, &why);
     if (status == TCTL_ENOMEM)
         return tctl_fail(err, status, "%s", why.message);
     if (status != TCTL_OK) {
@@ -218,7 +85,7 @@ static tctl_status add_lfs(scan *s, const char *path, char type, const git_index
 {
     tctl_code_ctx *ctx = s->ctx;
     git_blob *blob = NULL;
-    content c = {.id = entry->id};
+    tctl_code_content c = {.id = entry->id};
     bool pointer =
         git_blob_lookup(&blob, s->level->repo, &entry->id) == 0 &&
         tctl_lfs_parse(git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob), &c.digest, &c.size);
@@ -239,7 +106,7 @@ static tctl_status add_lfs(scan *s, const char *path, char type, const git_index
     tctl_sha256_hex(&c.digest, hex);
     tctl_code_set(ctx, json, "path", tctl_path_to_json(path));
     tctl_code_set(ctx, json, "sha256", json_string(hex));
-    tctl_code_set(ctx, json, "size", json_integer((json_int_t)c.size));
+    tctl_code_set(ctx, json, "size", tctl_json_count(c.size));
     tctl_code_append(ctx, ctx->lfs, json);
     return add(s, path, type, &c, true, true, err);
 }
@@ -385,11 +252,11 @@ static tctl_status scan_nested(scan *s, const char *path, tctl_error *err)
     for (size_t i = first; status == TCTL_OK && i < s->ctx->n_files; i++) {
         struct stat st;
         tctl_code_file *file = &s->ctx->files[i];
-        content c;
+        tctl_code_content c;
         const char *at = tctl_code_disk_path(s->ctx, file->path);
         if (!at || lstat(at, &st) != 0)
             return tctl_fail(err, TCTL_EIO, "'%s' vanished meanwhile", file->path);
-        status = put_content(s, file->path, &st, NULL, &c, err);
+        status = tctl_code_git_put(s->ctx, s->level, file->path, &st, NULL, &c, err);
         if (status == TCTL_OK) {
             file->id = c.id;
             file->digest = c.digest;

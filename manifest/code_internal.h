@@ -134,6 +134,16 @@ typedef struct tctl_code_level {
 /* code_git_changes.c: fills ctx->changes from first_change on: staged ones, then from first_unstaged on the unstaged
  * and untracked ones, these sorted by path. */
 tctl_status tctl_code_git_changes(tctl_code_ctx *, tctl_code_level *, tctl_error *err);
+/* code_git_put.c: reads a file or link as it is and makes it a blob of the level's repository. `known`: the blob that
+ * it may be already, or NULL. */
+typedef struct tctl_code_content {
+    git_oid id;
+    tctl_sha256 digest;
+    uint64_t size;
+    bool binary;
+} tctl_code_content;
+tctl_status tctl_code_git_put(tctl_code_ctx *, tctl_code_level *, const char *path, const struct stat *,
+                              const git_oid *known, tctl_code_content *ret, tctl_error *err);
 /* code_git_scan.c: lists the files of the level. */
 tctl_status tctl_code_git_scan(tctl_code_ctx *, tctl_code_level *, tctl_error *err);
 /* code_git_level.c: all of a level: changes, files, submodules (recursively), keeping. */

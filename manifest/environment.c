@@ -18,6 +18,7 @@
 #include "base/num.h"
 #include "base/pool.h"
 #include "manifest/environment_internal.h"
+#include "manifest/manifest.h"
 #include "manifest/path_json.h"
 
 #ifdef __GLIBC__
@@ -198,7 +199,7 @@ static json_t *describe_hugepages(tctl_arena *arena)
 static json_t *describe_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? json_integer((json_int_t)pages * size) : json_null();
+    return pages > 0 && size > 0 ? tctl_json_count((uint64_t)pages * (uint64_t)size) : json_null();
 }
 
 /* ---- GPU ---------------------------------------------------------------------------------------------------- */

@@ -111,7 +111,7 @@ static void the_machine_is_described(void **state)
     assert_true(json_is_string(json_object_get(cpu, "model")));
     assert_true(json_is_string(json_object_get(cpu, "isa")));
     assert_true(json_integer_value(json_object_get(json_object_get(e, "cores"), "online")) >= 1);
-    assert_true(json_integer_value(json_object_get(e, "memory_bytes")) > 1 << 20);
+    assert_true(strlen(json_string_value(json_object_get(e, "memory_bytes"))) > 6);
     assert_int_equal(json_integer_value(json_object_get(e, "page_size")), sysconf(_SC_PAGESIZE));
     assert_int_equal(strncmp(json_string_value(json_object_get(e, "libc")), "glibc 2.", 8), 0);
     assert_true(json_is_string(json_object_get(json_object_get(e, "distribution"), "id")));
