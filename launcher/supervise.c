@@ -173,9 +173,10 @@ static void take_event(watch *w, const char *line, size_t size)
             w->end->phase = copy_text(w->arena, phase);
             w->end->plugin = copy_text(w->arena, json_object_get(event, "plugin"));
         }
-        if (json_is_integer(json_object_get(event, "epoch"))) {
+        json_t *metrics = json_object_get(event, "metrics");
+        if (json_is_object(metrics)) {
             json_decref(w->end->last_metrics);
-            w->end->last_metrics = json_incref(event);
+            w->end->last_metrics = json_incref(metrics);
         }
         tctl_view_event(w->child->view, event);
     }

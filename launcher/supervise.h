@@ -37,8 +37,8 @@ typedef struct tctl_child_end {
     int stopped_by;       /* the signal that asked us to stop; 0 */
     bool log_disk_full;   /* not all of its output could be logged */
     const char *phase;    /* of the last phase event, "create"; NULL: none. From the arena */
-    const char *plugin;   /* the plugin of that phase; NULL */
-    json_t *last_metrics; /* the last event with an "epoch"; NULL */
+    const char *plugin;   /* who that phase was about: a path, or "conv1 (plugin 'x')"; NULL */
+    json_t *last_metrics; /* of the last event that has some; NULL */
     double seconds;
     uint64_t peak_bytes; /* resident set of the largest process */
 } tctl_child_end;

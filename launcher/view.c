@@ -101,18 +101,28 @@ void tctl_view_progress(tctl_view *v, const char *what, uint64_t done, uint64_t 
 
 /* ---- the curve ------------------------------------------------------------------------------------------ */
 
-/* The heading once: the names of the first line's numbers, in their order. */
-static void curve_heading(tctl_view *v, const json_t *event)
+static void add_columns(tctl_view *v, const json_t *numbers, const char *prefix)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)event, key, value)
+    json_object_foreach((json_t *)(uintptr_t)numbers, key, value)
     {
-        if (json_is_number(value) && strcmp(key, "epoch") != 0 && strcmp(key, "step") != 0 &&
-            v->n_columns < MAX_COLUMNS)
+        bool there = v->n_columns == MAX_COLUMNS || strncmp(key, prefix, strlen(prefix)) != 0;
+        for (uint32_t i = 0; i < v->n_columns; i++)
+            there = there || strcmp(v->names[i], key) == 0;
+        if (!there)
             snprintf(v->names[v->n_columns++], sizeof v->names[0], "%s", key);
     }
-    fprintf(stderr, "%6s", "epoch");
+}
+
+/* Once, from the first line: training, then test, then the rest, then timings. */
+static void curve_heading(tctl_view *v, const json_t *values, const json_t *timings)
+{
+    static const char *const order[] = {"train_loss", "train_", "test_loss", "test_", ""};
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        add_columns(v, values, order[i]);
+    add_columns(v, timings, "");
+    fprintf(stderr, "%s%6s", v->colour ? "\033[1m" : "", "epoch");
     for (uint32_t i = 0; i < v->n_columns; i++) {
         char shown[sizeof v->names[0]];
         snprintf(shown, sizeof shown, "%s", v->names[i]);
@@ -120,33 +130,41 @@ static void curve_heading(tctl_view *v, const json_t *event)
             *c = *c == '_' ? ' ' : *c;
         fprintf(stderr, "  %14s", shown);
     }
-    fputc('\n', stderr);
+    fprintf(stderr, "%s\n", v->colour ? "\033[0m" : "");
 }
 
-static void curve_line(tctl_view *v, const json_t *event)
+static void curve_value(const char *name, const json_t *value)
 {
+    double x = json_number_value(value);
+    if (json_is_string(value))
+        fprintf(stderr, "  %14s", json_string_value(value));
+    else if (!json_is_number(value))
+        fprintf(stderr, "  %14s", "-");
+    else if (strstr(name, "accuracy") != NULL)
+        fprintf(stderr, "  %12.2f %%", 100 * x);
+    else if (strstr(name, "seconds") != NULL)
+        fprintf(stderr, "  %12.1f s", x);
+    else
+        fprintf(stderr, "  %14.5g", x);
+}
+
+static void curve_line(tctl_view *v, const json_t *metrics)
+{
+    const json_t *values = json_object_get(metrics, "values"), *timings = json_object_get(metrics, "timings");
     fresh_line(v);
     if (v->n_columns == 0)
-        curve_heading(v, event);
-    fprintf(stderr, "%6" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(event, "epoch")));
+        curve_heading(v, values, timings);
+    fprintf(stderr, "%6" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(metrics, "epoch")));
     for (uint32_t i = 0; i < v->n_columns; i++) {
-        const json_t *value = json_object_get(event, v->names[i]);
-        double x = json_number_value(value);
-        if (!json_is_number(value))
-            fprintf(stderr, "  %14s", "-");
-        else if (strstr(v->names[i], "accuracy") != NULL)
-            fprintf(stderr, "  %12.2f %%", 100 * x);
-        else if (strstr(v->names[i], "seconds") != NULL)
-            fprintf(stderr, "  %12.1f s", x);
-        else
-            fprintf(stderr, "  %14.5f", x);
+        const json_t *value = json_object_get(values, v->names[i]);
+        curve_value(v->names[i], value != NULL ? value : json_object_get(timings, v->names[i]));
     }
     fputc('\n', stderr);
 }
 
 void tctl_view_event(tctl_view *v, const json_t *event)
 {
-    const json_t *progress = json_object_get(event, "progress");
+    const json_t *progress = json_object_get(event, "progress"), *metrics = json_object_get(event, "metrics");
     if (v->quiet)
         return;
     if (json_is_string(progress)) {
@@ -155,7 +173,7 @@ void tctl_view_event(tctl_view *v, const json_t *event)
         json_int_t total = json_integer_value(json_object_get(event, "total"));
         tctl_view_progress(v, json_string_value(progress), done < 0 ? 0 : (uint64_t)done,
                            total < 0 ? 0 : (uint64_t)total, unit == NULL ? "" : unit);
-    } else if (json_is_integer(json_object_get(event, "epoch"))) {
-        curve_line(v, event);
+    } else if (json_is_object(metrics)) {
+        curve_line(v, metrics);
     }
 }

@@ -29,6 +29,8 @@
 #define MAX_ATTEMPTS  16
 #define FOLDER_MODE   0777 /* less the umask: a store may be a group's */
 #define DEFAULT_STORE ".trainctl"
+#define RESERVE       "reserve"
+#define RESERVE_BYTES 65536
 
 /* ---- where --------------------------------------------------------------------------------------------- */
 
@@ -64,6 +66,9 @@ tctl_status tctl_store_locate(tctl_arena *arena, const char *folder, bool create
     if (getcwd(cwd, sizeof cwd) == NULL)
         return tctl_fail_errno(err, errno, "cannot tell the working directory");
     const char *start = tctl_path_join(arena, cwd, folder);
+    char real[PATH_MAX];
+    if (start != NULL && realpath(start, real) != NULL) /* without "." and links in it */
+        start = tctl_arena_copy(arena, real, strlen(real));
     const char *store = given != NULL && given[0] != '\0' ? tctl_path_join(arena, cwd, given) : NULL;
     for (const char *at = start; store == NULL && at != NULL;) {
         const char *candidate = tctl_path_join(arena, at, DEFAULT_STORE);
@@ -120,6 +125,29 @@ static json_t *now_json(void)
     return json_string(text);
 }
 
+/* Space that is given back when the disk is full, so that the state can still say so. */
+static void keep_reserve(tctl_arena *arena, const char *path)
+{
+    const char *name = tctl_path_join(arena, path, RESERVE);
+    int fd = name == NULL ? -1 : open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return;
+    (void)!posix_fallocate(fd, 0, RESERVE_BYTES); /* none is no reason to fail */
+    close(fd);
+}
+
+static void drop_reserve(tctl_arena *arena, const char *path)
+{
+    const char *name = tctl_path_join(arena, path, RESERVE);
+    if (name != NULL)
+        unlink(name);
+}
+
+static bool is_final(const char *state)
+{
+    return strcmp(state, TCTL_STATE_PREPARING) != 0 && strcmp(state, TCTL_STATE_RUNNING) != 0;
+}
+
 static tctl_status write_state(const tctl_run *run, tctl_error *err)
 {
     tctl_arena *arena = tctl_arena_create();
@@ -129,8 +157,11 @@ static tctl_status write_state(const tctl_run *run, tctl_error *err)
         path == NULL ? tctl_fail_memory(err, PATH_MAX) : tctl_json_pretty(run->state, &text, err);
     if (st == TCTL_OK && text.broken)
         st = tctl_fail_memory(err, text.size);
-    if (st == TCTL_OK)
+    if (st == TCTL_OK) {
+        if (is_final(tctl_run_state(run)))
+            drop_reserve(arena, run->path);
         st = tctl_file_replace(path, text.data, text.size, 0666, err);
+    }
     tctl_buf_release(&text);
     tctl_arena_destroy(arena);
     return st;
@@ -191,6 +222,7 @@ tctl_status tctl_run_create(tctl_arena *arena, const char *store, const char *na
             return tctl_fail_errno(err, errno, "cannot create the run directory '%s'", path);
     }
     run.lock = hold(arena, run.path);
+    keep_reserve(arena, run.path);
     run.state = json_pack("{s:i, s:s, s:s, s:o, s:o, s:b}", "format", 1, "id", run.id, "state",
                           TCTL_STATE_PREPARING, "started", now_json(), "supervisor", tctl_supervisor_self(),
                           "locked", (int)(run.lock >= 0));
@@ -211,7 +243,7 @@ tctl_status tctl_run_set_state(tctl_run *run, const char *state, const char *rea
         json_object_set_new(run->state, "reason", json_string(reason));
     if (exit_code >= 0)
         json_object_set_new(run->state, "exit_code", json_integer(exit_code));
-    if (strcmp(state, TCTL_STATE_PREPARING) != 0 && strcmp(state, TCTL_STATE_RUNNING) != 0)
+    if (is_final(state))
         json_object_set_new(run->state, "finished", now_json());
     return write_state(run, err);
 }
@@ -237,7 +269,7 @@ static bool is_supervised(tctl_arena *arena, const char *path, const json_t *sta
 static void settle(tctl_arena *arena, tctl_run *run)
 {
     const char *state = tctl_run_state(run);
-    if (strcmp(state, TCTL_STATE_PREPARING) != 0 && strcmp(state, TCTL_STATE_RUNNING) != 0)
+    if (is_final(state))
         return;
     if (is_supervised(arena, run->path, run->state))
         return;

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Preparing, running and reading back one attempt. See attempt.h; host/worker.h has the protocol.
+ */
+#include "launcher/attempt.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "host/worker.h"
+#include "launcher/capture.h"
+#include "launcher/experiment.h"
+#include "manifest/manifest.h"
+#include "manifest/path_json.h"
+#include "manifest/store.h"
+#include "manifest/trace.h"
+
+#define REPORT_LIMIT ((size_t)64 << 20)
+
+/* ---- before -------------------------------------------------------------------------------------------- */
+
+static json_t *texts_json(const char *const *texts)
+{
+    json_t *list = json_array();
+    for (; texts != NULL && *texts != NULL; texts++)
+        json_array_append_new(list, json_string(*texts));
+    return list;
+}
+
+static tctl_status write_request(tctl_arena *arena, const tctl_attempt *a, const char *out, tctl_error *err)
+{
+    const char *path = tctl_path_join(arena, a->folder, "request.json");
+    tctl_buf text = TCTL_BUF_INIT;
+    json_t *request =
+        json_pack("{s:s, s:s, s:o, s:o, s:s?, s:o, s:s}", "path", a->spec->path, "folder", a->work_folder,
+                  "set", texts_json(a->asked->set), "without", texts_json(a->asked->without), "seed",
+                  a->asked->seed, "recipe_digest", tctl_json_sha256(a->recipe_digest), "out", out);
+    tctl_status st =
+        request == NULL || path == NULL ? tctl_fail_memory(err, 0) : tctl_json_pretty(request, &text, err);
+    if (st == TCTL_OK)
+        st = tctl_file_replace(path, text.data, text.size, 0666, err);
+    tctl_buf_release(&text);
+    json_decref(request);
+    return st;
+}
+
+static tctl_status prepare(tctl_arena *arena, const tctl_attempt *a, const char **out, tctl_error *err)
+{
+    const char *spec = tctl_path_join(arena, a->folder, "spec.yaml");
+    *out = tctl_path_join(arena, a->folder, "out");
+    if (spec == NULL || *out == NULL)
+        return tctl_fail_memory(err, 0);
+    if (mkdir(*out, 0777) != 0)
+        return tctl_fail_errno(err, errno, "cannot create '%s'", *out);
+    tctl_status st = tctl_file_replace(spec, a->spec->text, a->spec->text_size, 0666, err);
+    return st == TCTL_OK ? write_request(arena, a, *out, err) : st;
+}
+
+/* The program to execute: the worker beside this program, or the shell. */
+static tctl_status child_argv(tctl_arena *arena, const tctl_attempt *a, const char *const **ret,
+                              tctl_error *err)
+{
+    const char **argv = tctl_arena_take_array(arena, 4, sizeof *argv);
+    const char *program = NULL;
+    tctl_status st = argv == NULL ? tctl_fail_memory(err, 0) : tctl_program_path(arena, &program, err);
+    if (st != TCTL_OK)
+        return st;
+    if (a->spec->command != NULL) {
+        argv[0] = "/bin/sh";
+        argv[1] = "-c";
+        argv[2] = a->spec->command;
+    } else {
+        const char *bin = tctl_path_folder(arena, program);
+        argv[0] = bin == NULL ? NULL : tctl_arena_format(arena, "%s/../lib/trainctl/trainctl-worker", bin);
+        argv[1] = a->folder;
+        if (argv[0] == NULL)
+            return tctl_fail_memory(err, 0);
+    }
+    *ret = argv;
+    return TCTL_OK;
+}
+
+static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const char *out,
+                                 tctl_envelope *ret, tctl_error *err)
+{
+    const char *const *secrets = tctl_secret_names(arena, a->spec);
+    if (secrets == NULL)
+        return tctl_fail_memory(err, 0);
+    tctl_envelope_request request = {
+        .run = a->run_id,
+        .out = out,
+        .seed = a->spec->seed,
+        .threads = a->spec->resources.threads,
+        .knobs = a->spec->contract != TCTL_CONTRACT_OFF,
+        .secrets = secrets,
+        .from = (const char *const *)environ,
+    };
+    return tctl_envelope_make(arena, &request, ret, err);
+}
+
+/* ---- behind -------------------------------------------------------------------------------------------- */
+
+/* A JSON file of the worker's; NULL if there is none or it can't be read. */
+static json_t *read_report(tctl_arena *arena, const char *folder, const char *name)
+{
+    tctl_buf text = TCTL_BUF_INIT;
+    json_t *value = NULL;
+    const char *path = tctl_path_join(arena, folder, name);
+    if (path != NULL && tctl_file_read(path, REPORT_LIMIT, &text, NULL) == TCTL_OK)
+        tctl_json_parse(path, tctl_buf_text(&text), text.size, &value, NULL);
+    tctl_buf_release(&text);
+    return value;
+}
+
+static bool is_crash(int signal)
+{
+    return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+           signal == SIGABRT || signal == SIGSYS || signal == SIGTRAP;
+}
+
+static const char *copy_member(tctl_arena *arena, const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text == NULL || text[0] == '\0' ? NULL : tctl_arena_copy(arena, text, strlen(text));
+}
+
+/* Says what became of a child that did not end well. */
+static void judge_failure(tctl_arena *arena, const tctl_attempt *a, tctl_attempt_end *end)
+{
+    const tctl_child_end *child = &end->child;
+    json_t *report = read_report(arena, a->folder, "error.json");
+    const char *said = copy_member(arena, report, "message");
+    json_int_t code = json_integer_value(json_object_get(report, "code"));
+    bool is_worker = a->spec->command == NULL;
+    end->state = TCTL_STATE_FAILED;
+    end->exit_code = is_worker && child->signal == 0 ? child->exit_code : TCTL_EXIT_FAILED;
+    end->details = copy_member(arena, report, "rendered");
+    if (child->stopped_by != 0) {
+        end->state = TCTL_STATE_INTERRUPTED;
+        end->reason = tctl_arena_format(arena, "stopped by SIG%s", sigabbrev_np(child->stopped_by));
+        end->exit_code = TCTL_EXIT_SIGNAL + child->stopped_by;
+        end->details = NULL;
+    } else if (code == TCTL_ENOSPC || child->log_disk_full) {
+        end->reason = said == NULL ? "disk full" : tctl_arena_format(arena, "disk full: %s", said);
+    } else if (is_worker && is_crash(child->signal) && child->plugin != NULL) {
+        end->reason = tctl_arena_format(arena, "%s crashed in %s (SIG%s)", child->plugin, child->phase,
+                                        sigabbrev_np(child->signal));
+        end->exit_code = TCTL_EXIT_PLUGIN;
+    } else if (said != NULL && child->signal == 0) {
+        end->reason = said;
+    } else {
+        end->reason = tctl_child_reason(arena, child);
+    }
+    json_decref(report);
+}
+
+/* `out/` must have the files that the spec of a command declares. */
+static bool has_outputs(tctl_arena *arena, const tctl_attempt *a, const char *out, tctl_attempt_end *end)
+{
+    for (uint32_t i = 0; i < a->spec->n_outputs; i++) {
+        const char *path = tctl_path_join(arena, out, a->spec->outputs[i]);
+        if (path != NULL && tctl_path_exists(path))
+            continue;
+        end->state = TCTL_STATE_FAILED;
+        end->exit_code = TCTL_EXIT_FAILED;
+        end->reason = tctl_arena_format(arena, "output '%s' was not made", a->spec->outputs[i]);
+        return false;
+    }
+    return true;
+}
+
+/* Declared outputs only, if the spec declares any: what else lies there is the command's own business. */
+static void keep_declared(const tctl_spec *spec, tctl_tree *tree)
+{
+    if (spec->n_outputs == 0)
+        return;
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < tree->n_entries; i++) {
+        const char *path = tree->entries[i].path;
+        for (uint32_t o = 0; o < spec->n_outputs; o++) {
+            size_t length = strlen(spec->outputs[o]);
+            bool same =
+                strncmp(path, spec->outputs[o], length) == 0 && (path[length] == '\0' || path[length] == '/');
+            if (same) {
+                tree->entries[n++] = tree->entries[i];
+                break;
+            }
+        }
+    }
+    tree->n_entries = n;
+}
+
+static tctl_status read_trace(tctl_arena *arena, const tctl_attempt *a, tctl_attempt_end *end,
+                              tctl_sha256 *ret, tctl_error *err)
+{
+    const char *path = tctl_path_join(arena, a->folder, "trace.bin");
+    tctl_trace_data *trace = NULL;
+    uint64_t size = 0;
+    if (path == NULL)
+        return tctl_fail_memory(err, 0);
+    if (!tctl_path_exists(path))
+        return TCTL_OK;
+    tctl_status st = tctl_trace_read(arena, path, &trace, err);
+    if (st == TCTL_OK)
+        st = tctl_sha256_file(path, ret, &size, err);
+    if (st != TCTL_OK)
+        return st;
+    end->trace = json_pack("{s:o, s:o, s:i}", "sha256", tctl_json_sha256(ret), "steps",
+                           tctl_json_count(trace->n_records), "fields", (int)trace->n_fields);
+    return end->trace == NULL ? tctl_fail_memory(err, 0) : TCTL_OK;
+}
+
+static tctl_status collect_results(tctl_arena *arena, const tctl_attempt *a, const char *out,
+                                   tctl_attempt_end *end, tctl_error *err)
+{
+    tctl_tree tree = {0};
+    tctl_tree_request request = {0};
+    tctl_sha256 trace = {{0}};
+    tctl_status st = tctl_tree_hash(out, &request, arena, &tree, err);
+    if (st != TCTL_OK)
+        return st;
+    keep_declared(a->spec, &tree);
+    end->outputs = tctl_outputs_json(&tree);
+    if (end->outputs == NULL)
+        return tctl_fail_memory(err, 0);
+    st = read_trace(arena, a, end, &trace, err);
+    if (st == TCTL_OK)
+        st = tctl_result_digest(end->outputs, end->trace == NULL ? NULL : &trace, end->child.exit_code,
+                                &end->result, err);
+    return st;
+}
+
+tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_attempt_end *ret, tctl_error *err)
+{
+    tctl_attempt_end end = {.state = TCTL_STATE_DONE};
+    tctl_envelope envelope = {0};
+    const char *const *argv = NULL;
+    const char *out = NULL;
+    tctl_status st = prepare(arena, a, &out, err);
+    if (st == TCTL_OK)
+        st = child_argv(arena, a, &argv, err);
+    if (st == TCTL_OK)
+        st = make_envelope(arena, a, out, &envelope, err);
+    if (st == TCTL_OK) {
+        tctl_child child = {
+            .argv = argv,
+            .folder = a->spec->command != NULL ? a->work_folder : a->folder,
+            .log_path = tctl_path_join(arena, a->folder, "log.txt"),
+            .envelope = &envelope,
+            .events = a->spec->command == NULL,
+            .grace_seconds = a->grace_seconds,
+            .view = a->view,
+        };
+        st = child.log_path == NULL ? tctl_fail_memory(err, 0)
+                                    : tctl_supervise(arena, &child, &end.child, err);
+    }
+    if (st == TCTL_OK) {
+        end.envelope = json_incref(envelope.record);
+        end.worker = a->spec->command == NULL ? read_report(arena, a->folder, "worker.json") : NULL;
+        if (end.child.exit_code != 0)
+            judge_failure(arena, a, &end);
+        else if (has_outputs(arena, a, out, &end))
+            st = collect_results(arena, a, out, &end, err);
+    }
+    tctl_envelope_release(&envelope);
+    if (st == TCTL_OK)
+        *ret = end;
+    else
+        tctl_attempt_release(&end);
+    return st;
+}
+
+void tctl_attempt_release(tctl_attempt_end *end)
+{
+    json_decref(end->child.last_metrics);
+    json_decref(end->worker);
+    json_decref(end->envelope);
+    json_decref(end->outputs);
+    json_decref(end->trace);
+    *end = (tctl_attempt_end){0};
+}

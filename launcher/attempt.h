@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One attempt at the work of a spec in a prepared folder: `run` makes the first, `verify` another one.
+ */
+#ifndef TCTL_LAUNCHER_ATTEMPT_H
+#define TCTL_LAUNCHER_ATTEMPT_H
+
+#include <jansson.h>
+
+#include "config/spec.h"
+#include "launcher/envelope.h"
+#include "launcher/supervise.h"
+#include "manifest/digest.h"
+
+typedef struct tctl_attempt {
+    const tctl_spec *spec;
+    const tctl_spec_request *asked; /* set, without and seed, as the worker is to read them */
+    const tctl_sha256 *recipe_digest;
+    const char *run_id;
+    const char
+        *folder; /* of this attempt, absolute; exists. Gets spec.yaml, request.json, log.txt, out/, … */
+    const char *work_folder; /* where a command runs; where relative paths of the spec start */
+    double grace_seconds;
+    tctl_view *view;
+} tctl_attempt;
+
+typedef struct tctl_attempt_end {
+    tctl_child_end child;
+    const char *state;   /* TCTL_STATE_DONE, …_FAILED, …_INTERRUPTED */
+    const char *reason;  /* NULL if done */
+    const char *details; /* what the worker said went wrong, as a person sees it; NULL */
+    int exit_code;       /* for trainctl */
+    json_t *worker;      /* worker.json; NULL for a command, or if there is none */
+    json_t *envelope;    /* the record of tctl_envelope */
+    json_t *outputs;     /* of tctl_outputs_json; NULL unless done */
+    json_t *trace;       /* {"sha256","steps","fields"}; NULL without a trace, or unless done */
+    tctl_sha256 result;  /* digest, if done */
+} tctl_attempt_end;
+
+/* Writes the files, runs the child, reads what it left. Fails only where there is nothing to say about a child. */
+tctl_status tctl_attempt_run(tctl_arena *, const tctl_attempt *, tctl_attempt_end *ret, tctl_error *err);
+void tctl_attempt_release(tctl_attempt_end *);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `trainctl verify`: does the work of a sealed run again, in an empty folder, and compares bit for bit.
+ *
+ * The verdict is `identical` (exit 0), `differs` (1), or `unverifiable` (2: what went in is not there any more, so that
+ * nothing was proved either way). Results are never taken from a cache.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "launcher/runs.h"
+#include "launcher/verify.h"
+#include "manifest/manifest.h"
+#include "manifest/path_json.h"
+
+#define MAX_VERIFICATIONS 10000
+#define GRACE_SECONDS     30
+
+typedef struct context {
+    tctl_command_line *line;
+    tctl_verification v;
+    tctl_run run;
+    json_t *manifest;
+    tctl_experiment experiment;
+    tctl_spec_request asked;
+    const char *folder; /* of the attempt; NULL: not made */
+    tctl_attempt_end end;
+} context;
+
+static const char *const verdict_words[] = {"unverifiable", "identical", "differs", "unverifiable"};
+
+/* ---- what to do again ----------------------------------------------------------------------------------- */
+
+/* A NULL-ended list of the texts in `list`, with room for two more. */
+static const char **texts_of(tctl_arena *arena, const json_t *list, uint32_t *ret_n)
+{
+    const char **texts = tctl_arena_take_array(arena, json_array_size(list) + 3, sizeof *texts);
+    size_t i;
+    json_t *item;
+    *ret_n = 0;
+    if (texts == NULL)
+        return NULL;
+    json_array_foreach((json_t *)(uintptr_t)list, i, item) texts[(*ret_n)++] = json_string_value(item);
+    return texts;
+}
+
+/* What was asked for then, and other resources if they are asked for now. */
+static tctl_status ask(context *c, tctl_error *err)
+{
+    const json_t *request = json_object_get(c->manifest, "request");
+    tctl_arena *arena = c->line->arena;
+    uint32_t n = 0, n_without = 0;
+    char *folder = NULL;
+    const char **set = texts_of(arena, json_object_get(request, "set"), &n);
+    const char **without = texts_of(arena, json_object_get(request, "without"), &n_without);
+    const char *threads = tctl_cli_value(c->line, "--threads"),
+               *workers = tctl_cli_value(c->line, "--workers");
+    if (set == NULL || without == NULL)
+        return tctl_fail_memory(err, 0);
+    if (threads != NULL)
+        set[n++] = tctl_arena_format(arena, "resources.threads=%s", threads);
+    if (workers != NULL)
+        set[n++] = tctl_arena_format(arena, "resources.workers=%s", workers);
+    tctl_status st = tctl_path_from_json(json_object_get(request, "folder"), &folder, err);
+    if (st != TCTL_OK)
+        return st;
+    c->asked.folder = tctl_arena_copy(arena, folder, strlen(folder));
+    free(folder);
+    c->asked.path = json_string_value(json_object_get(request, "spec"));
+    c->asked.text_path = tctl_path_join(arena, c->run.path, "spec.yaml");
+    c->asked.set = set;
+    c->asked.without = without;
+    c->asked.seed = json_string_value(json_object_get(request, "seed"));
+    if (c->asked.folder == NULL || c->asked.text_path == NULL)
+        return tctl_fail_memory(err, 0);
+    return TCTL_OK;
+}
+
+/* <run>/verify-1, or the next number that is free. */
+static tctl_status make_folder(context *c, tctl_error *err)
+{
+    for (int i = 1; i <= MAX_VERIFICATIONS; i++) {
+        const char *path = tctl_arena_format(c->line->arena, "%s/verify-%d", c->run.path, i);
+        if (path == NULL)
+            return tctl_fail_memory(err, 0);
+        if (mkdir(path, 0777) == 0) {
+            c->folder = path;
+            return TCTL_OK;
+        }
+        if (errno != EEXIST)
+            return tctl_fail_errno(err, errno, "cannot create '%s'", path);
+    }
+    return tctl_fail(err, TCTL_EBUSY, "there are %d verifications in '%s': remove some", MAX_VERIFICATIONS,
+                     c->run.path);
+}
+
+/* Returns an exit code above 128 if somebody stopped us, else 0. */
+static int do_again(context *c, tctl_view *view)
+{
+    tctl_error err = {0};
+    const char *place = NULL, *store = NULL;
+    store = tctl_path_folder(c->line->arena, tctl_path_folder(c->line->arena, c->run.path));
+    if (make_folder(c, &err) != TCTL_OK) {
+        tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);
+        return 0;
+    }
+    if (!tctl_verify_place(&c->v, c->experiment.spec, store, c->folder, &place))
+        return 0;
+    tctl_attempt attempt = {
+        .spec = c->experiment.spec,
+        .asked = &c->asked,
+        .recipe_digest = &c->experiment.recipe_digest,
+        .run_id = json_string_value(json_object_get(json_object_get(c->manifest, "run"), "id")),
+        .folder = c->folder,
+        .work_folder = place,
+        .grace_seconds = GRACE_SECONDS,
+        .view = view,
+    };
+    if (tctl_attempt_run(c->line->arena, &attempt, &c->end, &err) != TCTL_OK) {
+        tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);
+    } else if (strcmp(c->end.state, TCTL_STATE_DONE) != 0) {
+        tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "the run %s this time: %s",
+                           c->end.state, c->end.reason == NULL ? "?" : c->end.reason);
+        if (c->end.details != NULL)
+            fputs(c->end.details, stderr);
+        return c->end.child.stopped_by != 0 ? c->end.exit_code : 0;
+    } else {
+        tctl_verify_compare(&c->v, c->folder, &c->end);
+    }
+    return 0;
+}
+
+static int verify(context *c)
+{
+    tctl_error err = {0};
+    const char *reason = json_string_value(json_object_get(c->run.state, "reason"));
+    c->v.run = &c->run;
+    if (strcmp(tctl_run_state(&c->run), TCTL_STATE_DONE) != 0) {
+        tctl_verify_failed(&c->v, "state", TCTL_VERDICT_UNVERIFIABLE,
+                           "the run was never sealed: it is '%s'%s%s", tctl_run_state(&c->run),
+                           reason == NULL ? "" : ": ", reason == NULL ? "" : reason);
+        return 0;
+    }
+    if (tctl_manifest_load(c->run.path, &c->manifest, &err) != TCTL_OK) {
+        tctl_verify_failed(&c->v, "manifest", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);
+        return 0;
+    }
+    c->v.manifest = c->manifest;
+    if (!tctl_verify_recorded(&c->v) || !tctl_verify_inputs(&c->v))
+        return 0;
+    if (ask(c, &err) != TCTL_OK) {
+        tctl_verify_failed(&c->v, "spec", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);
+        return 0;
+    }
+    if (tctl_experiment_load(c->line, &c->asked, false, &c->experiment) != TCTL_EXIT_OK) {
+        tctl_verify_failed(&c->v, "spec", TCTL_VERDICT_UNVERIFIABLE,
+                           "the recorded spec is not accepted any more");
+        return 0;
+    }
+    if (!tctl_verify_resolved(&c->v, &c->experiment))
+        return 0;
+    tctl_view *view = tctl_view_create(tctl_cli_has(c->line, "--quiet"), c->line->colour);
+    int stopped = view == NULL ? TCTL_EXIT_USAGE : do_again(c, view);
+    tctl_view_destroy(view);
+    return stopped;
+}
+
+/* ---- saying it ------------------------------------------------------------------------------------------ */
+
+static void print_verdict(const context *c)
+{
+    size_t i;
+    json_t *check;
+    json_array_foreach(c->v.checks, i, check)
+    {
+        const char *name = json_string_value(json_object_get(check, "check"));
+        const char *what = json_string_value(json_object_get(check, "what"));
+        printf("%-5s %s: %s\n", json_is_true(json_object_get(check, "ok")) ? "ok" : "NOT", name, what);
+    }
+    printf("%s%s%s\n", verdict_words[c->v.verdict], c->v.reason == NULL ? "" : ": ",
+           c->v.reason == NULL ? "" : c->v.reason);
+}
+
+static json_t *verdict_json(const context *c, int exit_code)
+{
+    json_t *none = json_null(), *contract = json_object_get(c->manifest, "contract");
+    return json_pack("{s:s, s:s?, s:O, s:O, s:s, s:O, s:i, s:s?}", "verdict", verdict_words[c->v.verdict],
+                     "reason", c->v.reason, "first_divergence",
+                     c->v.first_divergence == NULL ? none : c->v.first_divergence, "checks", c->v.checks,
+                     "id", c->run.id == NULL ? c->line->args[0] : c->run.id, "contract",
+                     contract == NULL ? none : contract, "exit_code", exit_code, "folder", c->folder);
+}
+
+static void release(context *c)
+{
+    tctl_attempt_release(&c->end);
+    tctl_experiment_release(&c->experiment);
+    json_decref(c->v.checks);
+    json_decref(c->v.first_divergence);
+    json_decref(c->v.differences);
+    json_decref(c->manifest);
+    tctl_run_release(&c->run);
+}
+
+static int run(tctl_command_line *line)
+{
+    static const int exit_codes[] = {TCTL_EXIT_USAGE, TCTL_EXIT_OK, TCTL_EXIT_FAILED, TCTL_EXIT_USAGE};
+    tctl_error err = {0};
+    context c = {.line = line, .run = TCTL_RUN_NONE};
+    int64_t number = 0;
+    if (!tctl_cli_number(line, "--threads", 1, 1024, &number) ||
+        !tctl_cli_number(line, "--workers", 0, 1024, &number))
+        return TCTL_EXIT_USAGE;
+    c.v = (tctl_verification){
+        .arena = line->arena, .checks = json_array(), .anyway = tctl_cli_has(line, "--anyway")};
+    const char *store = NULL;
+    if (tctl_runs_store(line, &store) != TCTL_EXIT_OK)
+        return TCTL_EXIT_USAGE;
+    int stopped = 0;
+    if (tctl_run_find(line->arena, store, line->args[0], &c.run, &err) != TCTL_OK) {
+        tctl_cli_fail(line, &err);
+        tctl_verify_failed(&c.v, "run", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);
+    } else {
+        stopped = verify(&c);
+    }
+    int exit_code = stopped != 0 ? stopped : exit_codes[c.v.verdict];
+    if (c.folder != NULL && c.v.verdict == TCTL_VERDICT_IDENTICAL && !tctl_cli_has(line, "--keep")) {
+        tctl_remove_tree(c.folder, NULL);
+        c.folder = NULL;
+    }
+    if (tctl_cli_has(line, "--json"))
+        exit_code = tctl_cli_print_json(line, verdict_json(&c, exit_code), exit_code);
+    else
+        print_verdict(&c);
+    if (c.folder != NULL)
+        fprintf(stderr, "trainctl: the repeated run is in '%s'\n", c.folder);
+    release(&c);
+    return exit_code;
+}
+
+static const char *const usage[] = {"RUN [--threads N] [--workers N]", NULL};
+static const tctl_cli_option options[] = {
+    {.name = "--threads", .value = "N", .doc = "compute with another number of threads than recorded"},
+    {.name = "--workers", .value = "N", .doc = "load with another number of workers than recorded"},
+    {.name = "--anyway", .doc = "run again although data or plugins have changed, and compare"},
+    {.name = "--keep", .doc = "keep the repeated run's folder also if it is identical"},
+    {.name = "--json", .doc = "print one JSON object, and nothing else, to standard output"},
+    {.name = "--quiet", .doc = "no progress, no curve, not the child's words", .letter = 'q'},
+    {.name = NULL},
+};
+
+const tctl_command tctl_cmd_verify = {
+    .name = "verify",
+    .summary = "Run a sealed run again and compare bit for bit",
+    .usage = usage,
+    .options = options,
+    .details = "First it is checked that the recorded outputs, data and plugins are what they were; then the "
+               "work is done\n"
+               "again in an empty folder. Exit code: 0 identical, 1 differs, 2 could not be checked.",
+    .examples = "  trainctl verify last\n"
+                "  trainctl verify last --threads 5 --workers 0\n"
+                "  trainctl verify last --json | jq .first_divergence",
+    .rank = 20,
+    .argument = TCTL_ARG_RUN,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};

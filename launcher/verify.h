@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of `trainctl verify`: what is checked before the work is done again, and what is compared behind it.
+ */
+#ifndef TCTL_LAUNCHER_VERIFY_H
+#define TCTL_LAUNCHER_VERIFY_H
+
+#include <jansson.h>
+
+#include "launcher/attempt.h"
+#include "launcher/experiment.h"
+#include "manifest/store.h"
+
+enum {
+    TCTL_VERDICT_NONE = 0,
+    TCTL_VERDICT_IDENTICAL = 1,
+    TCTL_VERDICT_DIFFERS = 2,
+    TCTL_VERDICT_UNVERIFIABLE = 3
+};
+
+typedef struct tctl_verification {
+    tctl_arena *arena;
+    const tctl_run *run;
+    const json_t *manifest;
+    bool anyway;    /* --anyway: go on where what went in has changed */
+    json_t *checks; /* [{"check","ok","what"}] in the order made */
+    int verdict;
+    const char *reason;       /* NULL while there is nothing to say */
+    json_t *first_divergence; /* of tctl_compare_traces; NULL */
+    json_t *differences;      /* of the machine, [{"field","was","is"}]; NULL: not looked at */
+} tctl_verification;
+
+/* Notes a check that was fine. */
+void tctl_verify_passed(tctl_verification *, const char *check, const char *what);
+/* Notes a check that was not; the first reason stays. Returns false. */
+bool tctl_verify_failed(tctl_verification *, const char *check, int verdict, const char *fmt, ...)
+    TCTL_PRINTF(4, 5);
+
+/* All of these return false when verifying can't go on: the verdict and the reason are set. */
+
+/* The manifest's own digests, and the outputs and the trace that lie in the run directory. */
+bool tctl_verify_recorded(tctl_verification *);
+/* Data, plugins (by path) and the machine. */
+bool tctl_verify_inputs(tctl_verification *);
+/* The spec as it resolves now, and the plugins that it would use now. */
+bool tctl_verify_resolved(tctl_verification *, const tctl_experiment *);
+/* Where the work is to be done: the spec's own folder for a worker, a new folder with the recorded code for a command.
+ * `folder` is the attempt's. */
+bool tctl_verify_place(tctl_verification *, const tctl_spec *, const char *store, const char *folder,
+                       const char **ret);
+/* Sets the verdict. */
+void tctl_verify_compare(tctl_verification *, const char *folder, const tctl_attempt_end *);
+
+#endif
