@@ -4,8 +4,10 @@
  *
  * N worker threads read and transform samples into slots of a ring; batches are handed over in order. Worker
  * count, prefetch depth and cache decide the time, never a byte: every sample is a function of (seed, epoch,
- * global index). With 0 workers the caller's own thread loads. The cache holds samples as read, before any
- * transform, up to its size. No allocation after `create`.
+ * global index). Transform `name` draws from the stream "<dataset>.transform.<name>" at (epoch, index), so one
+ * that is left out leaves the others' numbers as they were. With 0 workers the caller's own thread loads. The
+ * cache holds the samples with the lowest indices, as read, before any transform, up to its size. No allocation
+ * after `create`.
  */
 #ifndef TCTL_ENGINE_LOADER_H
 #define TCTL_ENGINE_LOADER_H

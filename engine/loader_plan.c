@@ -90,8 +90,13 @@ static tctl_status plan_transform(tctl_plan *plan, uint32_t k, const tctl_part *
     if (!step->transform)
         return tctl_fail(err, TCTL_EPLUGIN, "'%s' cannot transform: plugin '%s' does not provide '%s'",
                          part->name, part->plugin->name, TCTL_TRANSFORM_ID);
+    for (uint32_t i = 1; i < k; i++) {
+        if (strcmp(plan->steps[i].part.name, part->name) == 0) /* they would draw the same numbers */
+            return tctl_fail(err, TCTL_EINVAL, "two transforms of '%s' are called '%s'", plan->dataset,
+                             part->name);
+    }
     char stream[512];
-    int length = snprintf(stream, sizeof stream, "%s.%u.%s", plan->dataset, k - 1, part->name);
+    int length = snprintf(stream, sizeof stream, "%s.transform.%s", plan->dataset, part->name);
     if (length < 0 || (size_t)length >= sizeof stream)
         return tctl_fail(err, TCTL_EINVAL, "the name of transform %u of '%.64s' is too long", k - 1,
                          plan->dataset);

@@ -270,8 +270,8 @@ static void every_sample_comes_once_with_its_documented_bytes(void **state)
 
     unsigned char seen[COUNT] = {0};
     tctl_permutation order = tctl_permutation_of(1029, "train.shuffle", 4, COUNT);
-    tctl_random_address first = tctl_stream(1029, "train.0.noise", 4, 0),
-                        second = tctl_stream(1029, "train.1.noise-2", 4, 0);
+    tctl_random_address first = tctl_stream(1029, "train.transform.noise", 4, 0),
+                        second = tctl_stream(1029, "train.transform.noise-2", 4, 0);
     const tctl_loaded_batch *batch = NULL;
     assert_int_equal(tctl_loader_start(loader, 4, 0, &err), TCTL_OK);
     for (uint64_t position = 0; position < COUNT;) {
@@ -365,6 +365,34 @@ static void epochs_seeds_and_data_set_names_give_other_orders(void **state)
     f.request.seed--;
     f.dataset.name = "test";
     assert_true(load_epochs(&f, 0, 1, 0) != want);
+}
+
+static void leaving_out_a_transform_leaves_the_streams_of_the_others(void **state)
+{
+    (void)state;
+    unsigned char bytes[2];
+    for (uint32_t last = 0; last < 2; last++) {
+        tctl_stage stage = healthy();
+        fixture f;
+        set_up(&f, &stage, 2);
+        if (last == 0) { /* only noise-2 is left */
+            f.parts[0] = f.parts[1];
+            f.dataset.n_transforms = 1;
+        }
+        tctl_error err;
+        tctl_loader *loader = NULL;
+        const tctl_loaded_batch *batch = NULL;
+        assert_int_equal(tctl_loader_create(&f.request, &loader, &err), TCTL_OK);
+        assert_int_equal(tctl_loader_start(loader, 0, 0, &err), TCTL_OK);
+        assert_int_equal(tctl_loader_next(loader, &batch, &err), TCTL_OK);
+        bytes[last] = ((unsigned char *)batch->tensors[0].data)[0];
+        if (last == 1) { /* take away what "noise" added */
+            tctl_random_address at = tctl_stream(1029, "train.transform.noise", 0, batch->indices[0]);
+            bytes[1] = (unsigned char)(bytes[1] - tctl_draw_bits(&at, 0));
+        }
+        tctl_loader_destroy(loader);
+    }
+    assert_int_equal(bytes[0], bytes[1]);
 }
 
 static void drop_last_leaves_out_the_incomplete_batch(void **state)
@@ -471,6 +499,9 @@ static void wrong_parts_are_refused_when_the_loader_is_made(void **state)
     tctl_loader *loader = NULL;
     set_up(&f, &stage, 3);
     f.parts[0] = f.parts[2]; /* convert twice: the second gets floats */
+    assert_int_equal(tctl_loader_create(&f.request, &loader, &err), TCTL_EINVAL);
+    assert_string_equal(err.message, "two transforms of 'train' are called 'convert'");
+    f.parts[0].name = "early";
     assert_int_equal(tctl_loader_create(&f.request, &loader, &err), TCTL_EUNSUPPORTED);
     assert_string_equal(err.message, "needs bytes");
     assert_string_equal(err.notes[0], "as transform 2 of 'train'");
@@ -540,6 +571,7 @@ int main(void)
         cmocka_unit_test(without_shuffle_the_order_is_the_sources),
         cmocka_unit_test(an_epoch_can_begin_in_the_middle),
         cmocka_unit_test(epochs_seeds_and_data_set_names_give_other_orders),
+        cmocka_unit_test(leaving_out_a_transform_leaves_the_streams_of_the_others),
         cmocka_unit_test(drop_last_leaves_out_the_incomplete_batch),
         cmocka_unit_test(the_earliest_failing_sample_is_reported_at_its_batch_every_time),
         cmocka_unit_test(silent_failures_and_changed_rounding_get_words),
