@@ -48,8 +48,14 @@ static block *add_block(tctl_arena *arena, size_t at_least)
     if (!b)
         return NULL;
     b->size = size;
-    b->next = arena->head;
-    arena->head = b;
+    /* One that is filled at once goes behind the head, so that what is left of the head's room is not lost. */
+    if (arena->head && at_least > BLOCK_BYTES) {
+        b->next = arena->head->next;
+        arena->head->next = b;
+    } else {
+        b->next = arena->head;
+        arena->head = b;
+    }
     return b;
 }
 

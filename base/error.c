@@ -13,16 +13,26 @@ void tctl_error_clear(tctl_error *err)
         memset(err, 0, sizeof *err);
 }
 
+static const char ellipsis[] = "\xe2\x80\xa6";
+
+/* Cuts a text to at most `length` bytes with a "…" at its end, and never within a character. */
+static void cut(char *out, size_t length)
+{
+    size_t at = length - (sizeof ellipsis - 1);
+    while (at > 0 && ((unsigned char)out[at] & 0xc0) == 0x80)
+        at--;
+    memcpy(out + at, ellipsis, sizeof ellipsis);
+}
+
 /* Formats into a fixed buffer; a text that does not fit ends in "…". */
 TCTL_PRINTF(3, 0)
 static void format(char *out, size_t size, const char *fmt, va_list ap)
 {
-    static const char ellipsis[] = "\xe2\x80\xa6";
     int n = vsnprintf(out, size, fmt, ap);
     if (n < 0)
         snprintf(out, size, "(message could not be formatted)");
     else if ((size_t)n >= size)
-        memcpy(out + size - sizeof ellipsis, ellipsis, sizeof ellipsis);
+        cut(out, size - 1);
 }
 
 tctl_status tctl_vfail(tctl_error *err, tctl_status code, const char *fmt, va_list ap)
@@ -69,10 +79,16 @@ tctl_status tctl_fail_errno(tctl_error *err, int errnum, const char *fmt, ...)
     va_start(ap, fmt);
     tctl_vfail(err, code, fmt, ap);
     va_end(ap);
-    char text[128];
-    size_t used = strlen(err->message);
+    char buffer[128], reason[160];
     /* The GNU strerror_r: returns the text, which may or may not be in the buffer. */
-    snprintf(err->message + used, sizeof err->message - used, ": %s", strerror_r(errnum, text, sizeof text));
+    snprintf(reason, sizeof reason, ": %s", strerror_r(errnum, buffer, sizeof buffer));
+    size_t used = strlen(err->message), room = sizeof err->message - 1 - strlen(reason);
+    if (used > room) {
+        /* A long path must not hide the reason. */
+        cut(err->message, room);
+        used = strlen(err->message);
+    }
+    memcpy(err->message + used, reason, strlen(reason) + 1);
     return code;
 }
 

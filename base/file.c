@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,8 +42,13 @@ tctl_status tctl_file_read(const char *path, size_t limit, tctl_buf *ret, tctl_e
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return tctl_fail_errno(err, errno, "cannot open '%s'", path);
+    size_t before = ret->size;
     tctl_status status = read_descriptor(fd, path, limit, ret, err);
     close(fd);
+    if (status != TCTL_OK && ret->size > before) {
+        ret->size = before;
+        ret->data[before] = '\0';
+    }
     return status;
 }
 
@@ -79,29 +85,43 @@ tctl_status tctl_fsync_parent(const char *path, tctl_error *err)
     return status;
 }
 
-static tctl_status write_and_sync(int fd, const char *temporary, const void *data, size_t size, mode_t mode,
+static tctl_status write_and_sync(int fd, const char *temporary, const void *data, size_t size,
                                   tctl_error *err)
 {
     tctl_status status = tctl_write_all(fd, data, size, temporary, err);
-    if (status == TCTL_OK && (fchmod(fd, mode) != 0 || fsync(fd) != 0))
+    if (status == TCTL_OK && fsync(fd) != 0)
         status = tctl_fail_errno(err, errno, "cannot write '%s'", temporary);
     return status;
 }
 
+/* A new file beside `path`, its name in `temporary`. Not mkstemp: that ignores the umask. */
+static int open_temporary(const char *path, mode_t mode, char *temporary, size_t size)
+{
+    for (unsigned i = 0; i < 1000; i++) {
+        uint32_t number = 0;
+        if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+            number = (uint32_t)getpid() * 1000u + i;
+        snprintf(temporary, size, "%s.tmp.%08x", path, (unsigned)number);
+        int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
 tctl_status tctl_file_replace(const char *path, const void *data, size_t size, mode_t mode, tctl_error *err)
 {
-    size_t length = strlen(path) + sizeof ".tmp.XXXXXX";
+    size_t length = strlen(path) + sizeof ".tmp.01234567";
     char *temporary = malloc(length);
     if (!temporary)
         return tctl_fail_memory(err, length);
-    snprintf(temporary, length, "%s.tmp.XXXXXX", path);
-    int fd = mkostemp(temporary, O_CLOEXEC);
+    int fd = open_temporary(path, mode, temporary, length);
     if (fd < 0) {
         tctl_status status = tctl_fail_errno(err, errno, "cannot write '%s'", path);
         free(temporary);
         return status;
     }
-    tctl_status status = write_and_sync(fd, temporary, data, size, mode, err);
+    tctl_status status = write_and_sync(fd, temporary, data, size, err);
     if (close(fd) != 0 && status == TCTL_OK)
         status = tctl_fail_errno(err, errno, "cannot write '%s'", path);
     if (status == TCTL_OK && rename(temporary, path) != 0)
@@ -116,16 +136,18 @@ tctl_status tctl_file_replace(const char *path, const void *data, size_t size, m
 
 tctl_status tctl_make_folders(const char *path, mode_t mode, tctl_error *err)
 {
+    if (!path[0])
+        return tctl_fail(err, TCTL_EINVAL, "cannot make folder '': the name is empty");
     char *copy = strdup(path);
     if (!copy)
         return tctl_fail_memory(err, strlen(path) + 1);
     tctl_status status = TCTL_OK;
     for (char *p = copy + 1; status == TCTL_OK; p++) {
-        bool end = *copy == '\0' || *p == '\0';
+        bool end = *p == '\0';
         if (!end && *p != '/')
             continue;
         *p = '\0';
-        if (*copy && mkdir(copy, mode) != 0 && errno != EEXIST)
+        if (mkdir(copy, mode) != 0 && errno != EEXIST)
             status = tctl_fail_errno(err, errno, "cannot make folder '%s'", copy);
         if (end)
             break;
@@ -138,43 +160,89 @@ tctl_status tctl_make_folders(const char *path, mode_t mode, tctl_error *err)
     return status;
 }
 
-static tctl_status remove_at(int parent, const char *name, const char *shown, tctl_error *err);
+/* ---- removing --------------------------------------------------------------------------------------- */
 
-static tctl_status empty_folder(int fd, const char *shown, tctl_error *err)
+/* Folders this deep below `top` are moved up into it, so that the depth of a tree costs neither descriptors nor stack. */
+enum { MAX_LEVELS = 32 };
+
+typedef struct remover {
+    const char *shown;
+    int top; /* -1: none yet */
+    uint64_t n_moved;
+    tctl_error *err;
+} remover;
+
+static tctl_status remove_at(remover *r, int parent, const char *name, int level);
+
+static tctl_status fail_remove(const remover *r, int errnum, const char *name)
+{
+    return tctl_fail_errno(r->err, errnum, "cannot remove '%s' in '%s'", name, r->shown);
+}
+
+/* Removes what is in the open folder, once; closes it. */
+static tctl_status remove_entries(remover *r, int fd, const char *name, int level)
 {
     DIR *dir = fdopendir(fd);
     if (!dir) {
+        tctl_status status = fail_remove(r, errno, name);
         close(fd);
-        return tctl_fail_errno(err, errno, "cannot read folder '%s'", shown);
+        return status;
     }
+    if (level == 0)
+        r->top = fd;
     tctl_status status = TCTL_OK;
-    struct dirent *entry;
-    while (status == TCTL_OK && (entry = readdir(dir)) != NULL) {
+    struct dirent *entry = NULL;
+    while (status == TCTL_OK && (errno = 0, entry = readdir(dir)) != NULL) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            status = remove_at(dirfd(dir), entry->d_name, shown, err);
+            status = remove_at(r, fd, entry->d_name, level + 1);
     }
+    if (status == TCTL_OK && errno != 0)
+        status = fail_remove(r, errno, name);
     closedir(dir);
     return status;
 }
 
-static tctl_status remove_at(int parent, const char *name, const char *shown, tctl_error *err)
+static tctl_status move_up(remover *r, int parent, const char *name)
+{
+    for (;;) {
+        char moved[48];
+        snprintf(moved, sizeof moved, ".trainctl-removed-%llu", (unsigned long long)r->n_moved++);
+        if (renameat(parent, name, r->top, moved) == 0)
+            return TCTL_OK;
+        if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR)
+            return fail_remove(r, errno, name);
+    }
+}
+
+static tctl_status remove_at(remover *r, int parent, const char *name, int level)
 {
     if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
         return TCTL_OK;
-    if (errno != EISDIR && errno != EPERM)
-        return tctl_fail_errno(err, errno, "cannot remove '%s' in '%s'", name, shown);
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return tctl_fail_errno(err, errno, "cannot remove '%s' in '%s'", name, shown);
-    tctl_status status = empty_folder(fd, shown, err);
-    if (status == TCTL_OK && unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
-        status = tctl_fail_errno(err, errno, "cannot remove '%s' in '%s'", name, shown);
-    return status;
+    int reason = errno;
+    if (reason != EISDIR && reason != EPERM)
+        return fail_remove(r, reason, name);
+    if (level > MAX_LEVELS)
+        return move_up(r, parent, name);
+    for (;;) {
+        int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return fail_remove(r, errno == ENOTDIR ? reason : errno, name);
+        uint64_t before = r->n_moved;
+        tctl_status status = remove_entries(r, fd, name, level);
+        if (status != TCTL_OK)
+            return status;
+        if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+            return TCTL_OK;
+        /* Folders that were moved up may have come behind what was read. */
+        if (level != 0 || errno != ENOTEMPTY || r->n_moved == before)
+            return fail_remove(r, errno, name);
+    }
 }
 
 tctl_status tctl_remove_tree(const char *path, tctl_error *err)
 {
-    return remove_at(AT_FDCWD, path, path, err);
+    remover r = {.shown = path, .top = -1, .err = err};
+    return remove_at(&r, AT_FDCWD, path, 0);
 }
 
 bool tctl_path_exists(const char *path)

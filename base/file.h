@@ -12,11 +12,12 @@
 #include "base/error.h"
 
 /* Reads all of a regular file (TCTL_EINVAL for anything else, or if it is larger than `limit` bytes) and
- * appends it to *ret. */
+ * appends it to *ret, which is as before on failure. */
 tctl_status tctl_file_read(const char *path, size_t limit, tctl_buf *ret, tctl_error *err);
 
 /* Replaces `path` so that a reader, a crash or a power cut sees the old content or the new, never a mixture:
- * temporary file in the same folder, write, fsync, rename, fsync of the folder. `mode` as in open(2). */
+ * temporary file in the same folder, write, fsync, rename, fsync of the folder. `mode` as in open(2),
+ * with the umask taken off. A link at `path` is replaced, not followed. */
 tctl_status tctl_file_replace(const char *path, const void *data, size_t size, mode_t mode, tctl_error *err);
 
 /* Writes all of it, however often write(2) stops short or is interrupted. `name` is for the message. */
@@ -28,7 +29,8 @@ tctl_status tctl_fsync_parent(const char *path, tctl_error *err);
 /* Makes a folder and its missing parents; it is fine if they exist. */
 tctl_status tctl_make_folders(const char *path, mode_t mode, tctl_error *err);
 
-/* Removes a tree, not following links; a missing path is fine. */
+/* Removes a tree, not following links; a missing path is fine. However deep it is, it costs a fixed number of
+ * descriptors. Stops at the first thing that can't be removed. */
 tctl_status tctl_remove_tree(const char *path, tctl_error *err);
 
 bool tctl_path_exists(const char *path);

@@ -110,12 +110,13 @@ static void await_done(tctl_pool *pool)
 void tctl_pool_run(tctl_pool *pool, uint64_t n_chunks, tctl_chunk_fn *fn, void *arg)
 {
     TCTL_BUG_IF(pool->busy);
+    pool->busy = true;
     if (pool->n_started == 0 || n_chunks < 2) {
         for (uint64_t i = 0; i < n_chunks; i++)
             fn(arg, i, 0);
+        pool->busy = false;
         return;
     }
-    pool->busy = true;
     pool->n_chunks = n_chunks;
     pool->fn = fn;
     pool->arg = arg;

@@ -387,7 +387,7 @@ static void a_file_that_changes_while_it_is_hashed_is_named(void **state)
     (void)state;
     /* Sparse, and large enough for progress to be told while it is read. */
     make_file("growing", "");
-    assert_int_equal(truncate(at("growing"), (off_t)600 << 20), 0);
+    assert_int_equal(truncate(at("growing"), (off_t)300 << 20), 0);
     char *path = tctl_arena_copy(arena, at("growing"), strlen(at("growing")));
     const tctl_tree_progress progress = {path, spoil};
     tctl_stat_cache *cache = tctl_stat_cache_open(NULL, NULL);
