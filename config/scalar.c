@@ -158,7 +158,7 @@ static void hint_real(const reading *r)
 static tctl_status read_real(const reading *r)
 {
     bool good = !r->node->quoted && tctl_parse_real(r->node->text, r->node->length, &r->value->r);
-    if (good && real_in_range(r->option, r->value->r, -INFINITY))
+    if (good && real_in_range(r->option, r->value->r, -HUGE_VAL))
         return TCTL_OK;
     tctl_status status = refuse(r);
     if (!good)

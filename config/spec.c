@@ -176,7 +176,7 @@ static tctl_status read_top(tctl_spec_reader *r, tctl_config **ret)
         spec->name = named->text;
     spec->seed = seed ? (uint64_t)seed->i : 0;
     spec->trainer = train ? train->use : NULL;
-    spec->command = run ? run->text : NULL;
+    spec->command = run && !has_key(r, "train") ? run->text : NULL; /* both: refused by check_kind */
     check_strings(r, top);
     *ret = top;
     status = read_strings(r, top, "outputs", &spec->outputs, &spec->n_outputs);

@@ -146,12 +146,162 @@ static void seven_mistakes_are_seven_errors(void **state)
     unload(&l);
 }
 
+/* Loads a text and looks for one error, which must begin like this. */
+static void check_error(const char *text, size_t n_errors, const char *wanted)
+{
+    loaded l = load(text, NULL, NULL, NULL);
+    if (!strstr(l.said, wanted) || l.n_errors != n_errors) {
+        print_error("%s\ngave %zu errors\n%sinstead of %zu with\n%s\n", text, l.n_errors, l.said, n_errors,
+                    wanted);
+        fail();
+    }
+    unload(&l);
+}
+
+#define TRAIN                                                                                                \
+    "name: x\ndata: {train: {use: idx, images: a}}\nmodel: [{op: conv, out: 1}]\n"                           \
+    "train: {use: native, epochs: 1}\n"
+#define RUN "name: x\nrun: python3 train.py\n"
+
+static void what_is_no_spec_is_refused(void **state)
+{
+    (void)state;
+    check_error("", 1, "exp.yaml:1:1: error: the spec is empty\n");
+    check_error("# nothing\n", 1, "exp.yaml:1:1: error: the spec is empty\n");
+    check_error("- a\n", 1, "exp.yaml:1:1: error: a spec must be a mapping ('key: value'), got a list\n");
+    check_error("seed:1\n", 1, "hint: is a blank missing behind ':'?\n");
+    check_error("{}\n", 2, "exp.yaml:1:1: error: the spec needs the key 'train' or 'run'\n");
+    check_error("name: [x]\nrun: y\n", 1, "exp.yaml:1:7: error: 'name' must be a text, got a list\n");
+    check_error("name: a/b\nrun: y\n", 1,
+                "exp.yaml:1:7: error: 'name' must be 1 to 64 letters, digits, '_' or '-'");
+}
+
+static void trainers_and_commands_exclude_each_other(void **state)
+{
+    (void)state;
+    check_error(TRAIN "run: x\n", 1, "exp.yaml:5:1: error: a spec has 'train' or 'run', not both\n");
+    check_error(TRAIN "outputs: [x]\n", 1, "exp.yaml:5:1: error: 'outputs' has no meaning with 'train'\n");
+    check_error(RUN "model: [relu]\n", 1, "exp.yaml:3:1: error: 'model' has no meaning with 'run'\n");
+    check_error(RUN "contract: exact\n", 1,
+                "exp.yaml:3:11: error: a command cannot keep the contract 'exact'\n");
+    check_error(RUN "outputs: [../x, /y]\n", 2,
+                "exp.yaml:3:17: error: 'outputs' must name files in the output");
+    check_error(RUN "secrets: ['A=b']\n", 1, "exp.yaml:3:11: error: 'secrets' must be names of environment");
+    check_error("name: x\ntrain: {use: native, epochs: 1}\n", 2,
+                "exp.yaml:1:1: error: the spec needs the key 'model'\n");
+}
+
+static void plugins_must_fit_their_place(void **state)
+{
+    (void)state;
+    check_error("name: x\ndata: {a: {use: idx, images: a}}\nmodel: [relu]\ntrain: idx\n", 1,
+                "exp.yaml:4:8: error: plugin 'idx' is not a trainer\n");
+    check_error("name: x\ndata: {a: sgd}\nmodel: [relu]\ntrain: {use: native, epochs: 1}\n", 1,
+                "exp.yaml:2:11: error: plugin 'sgd' is not a data source\n");
+    check_error(TRAIN "stages: [sgd]\n", 1, "exp.yaml:5:10: error: plugin 'sgd' is not a stage\n");
+    check_error(TRAIN "stages: [chekpoint]\n", 1, "exp.yaml:5:10: error: there is no plugin 'chekpoint'\n");
+    check_error(TRAIN "stages: [{name: x}]\n", 1, "exp.yaml:5:10: error: stages[0] needs the key 'use'\n");
+    check_error(TRAIN "stages: [amp, amp]\n", 1, "exp.yaml:5:15: error: the name 'amp' is taken\n");
+    check_error(TRAIN "stages: {use: amp}\n", 1,
+                "exp.yaml:5:9: error: 'stages' must be a list, got a mapping\n");
+    check_error(RUN "stages: [quantize]\n", 1,
+                "exp.yaml:3:10: error: stage 'quantize' cannot serve a command\n");
+    check_error(RUN "data: {a: {use: idx, images: x}}\n", 1,
+                "exp.yaml:3:11: error: data.a cannot have a source: a command reads its own files\n");
+    check_error(RUN "data: {a: {pth: x}}\n", 1, "exp.yaml:3:12: error: unknown key 'pth' in data set 'a'\n");
+    check_error(RUN "data: {a: x}\n", 1,
+                "exp.yaml:3:11: error: data.a must be a mapping ('key: value'), got a value\n");
+    check_error(RUN "data: [x]\n", 1, "exp.yaml:3:7: error: 'data' must be a mapping of at most 256 names\n");
+    check_error("name: x\ndata: {train: {path: a}}\nmodel: [relu]\ntrain: {use: native, epochs: 1}\n", 1,
+                "exp.yaml:2:15: error: data.train needs the key 'use'\n");
+}
+
+static void memory_without_state_excludes_checkpoints(void **state)
+{
+    (void)state;
+    loaded l = load(TRAIN "stages:\n  - average\n  - {use: checkpoint, every: 1 epoch}\n", NULL, NULL, NULL);
+    assert_said(&l, "exp.yaml:6:5: error: stage 'average' cannot be combined with checkpoints\n"
+                    "    6 |   - average\n"
+                    "      |     ^~~~~~~\n"
+                    "  note: plugin 'average' remembers something from step to step and does not provide "
+                    "trainctl.state/1\n"
+                    "exp.yaml:7:11: note: checkpoints are asked for here\n"
+                    "    7 |   - {use: checkpoint, every: 1 epoch}\n"
+                    "      |           ^~~~~~~~~~\n"
+                    "  hint: leave one of the two out\n");
+    unload(&l);
+    l = load(TRAIN "stages: [average]\n", NULL, NULL, NULL);
+    assert_said(&l, "");
+    unload(&l);
+}
+
+#define MODEL(ops)                                                                                           \
+    "name: x\ndata: {a: {use: idx, images: a}}\ntrain: {use: native, epochs: 1}\nmodel: [" ops "]\n"
+
+static void the_graph_is_checked(void **state)
+{
+    (void)state;
+    check_error(MODEL(""), 1, "exp.yaml:4:8: error: 'model' must be a list of 1 to 4096 operators\n");
+    check_error(MODEL("{name: a}"), 1, "exp.yaml:4:9: error: model[0] needs the key 'op'\n");
+    check_error(MODEL("relu, add"), 1, "exp.yaml:4:15: error: operator 'add' reads 2 to 8 outputs, got 1\n");
+    check_error(MODEL("{op: relu, from: [input, input]}"), 1,
+                "exp.yaml:4:26: error: operator 'relu' reads 1 outputs, got 2\n");
+    check_error(MODEL("{op: relu, name: a}, {op: add, from: [a, b]}, {op: relu, name: b}"), 1,
+                "exp.yaml:4:50: error: 'from' names 'b', but no operator before this one is called so\n");
+    check_error(MODEL("{op: relu, name: a}, {op: relu, name: a}"), 1,
+                "exp.yaml:4:47: error: the name 'a' is taken\n");
+    check_error(MODEL("{op: relu, name: relu2}, relu"), 1,
+                "exp.yaml:4:34: error: the name 'relu2' is taken\n");
+    check_error(MODEL("{op: relu, name: input}"), 1, "exp.yaml:4:26: error: the name 'input' is taken\n");
+    check_error(MODEL("{op: relu, name: a.b}"), 1, "exp.yaml:4:26: error: 'name' must be 1 to 64 letters");
+    check_error(MODEL("{op: relu, form: a}"), 1,
+                "exp.yaml:4:20: error: unknown key 'form' in operator 'relu'\n");
+    /* A misspelt operator does not make those behind it wrong. */
+    check_error(MODEL("relux, {op: relu, from: relu1}"), 1,
+                "exp.yaml:4:9: error: unknown operator 'relux'\n");
+}
+
+static void syntax_does_not_hide_meaning(void **state)
+{
+    (void)state;
+    check_error("name: x\nname: y\nrun: &a z\nsed: 1\n", 3, "exp.yaml:4:1: error: unknown key 'sed'");
+}
+
+static void more_than_twenty_are_counted(void **state)
+{
+    (void)state;
+    char text[1024] = RUN;
+    for (int i = 0; i < 25; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "zzz%d: 1\n", i);
+    check_error(text, 25, "25 errors, 5 of them not shown\n");
+}
+
+static void a_missing_file_is_named(void **state)
+{
+    (void)state;
+    const tctl_spec_request request = {.path = "/nonexistent/exp.yaml"};
+    tctl_diags diags = {0};
+    tctl_spec *spec = NULL;
+    assert_int_equal(tctl_spec_load(&request, &fake_finder, &spec, &diags), TCTL_ENOENT);
+    assert_non_null(strstr(diags.errors[0].message, "No such file or directory"));
+    tctl_spec_destroy(spec);
+    tctl_diags_release(&diags);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_spec_is_resolved),
         cmocka_unit_test(a_command_is_resolved),
         cmocka_unit_test(seven_mistakes_are_seven_errors),
+        cmocka_unit_test(what_is_no_spec_is_refused),
+        cmocka_unit_test(trainers_and_commands_exclude_each_other),
+        cmocka_unit_test(plugins_must_fit_their_place),
+        cmocka_unit_test(memory_without_state_excludes_checkpoints),
+        cmocka_unit_test(the_graph_is_checked),
+        cmocka_unit_test(syntax_does_not_hide_meaning),
+        cmocka_unit_test(more_than_twenty_are_counted),
+        cmocka_unit_test(a_missing_file_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
