@@ -71,6 +71,7 @@ int tctl_experiment_load(const tctl_command_line *line, const tctl_spec_request 
         st = tctl_plugins_create(program, &ret->plugins, &err);
     if (st != TCTL_OK)
         return tctl_cli_fail(line, &err);
+    tctl_plugins_exit_on_crash(ret->plugins, TCTL_EXIT_PLUGIN);
     tctl_plugin_finder finder = tctl_plugins_finder(ret->plugins);
     st = tctl_spec_load(request, &finder, &ret->spec, &diags);
     int exit_code = TCTL_EXIT_OK;
