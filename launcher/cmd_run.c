@@ -141,7 +141,7 @@ static tctl_status write_recipe(const run_context *c, tctl_error *err)
 static tctl_status reserve(run_context *c, tctl_error *err)
 {
     tctl_spec *spec = c->experiment.spec;
-    tctl_status st = tctl_store_locate(c->arena, spec->folder, true, &c->store, err);
+    tctl_status st = tctl_store_locate(c->arena, ".", true, &c->store, err);
     if (st == TCTL_OK)
         st = tctl_run_create(c->arena, c->store, spec->name, &c->run, err);
     if (st != TCTL_OK)

@@ -58,6 +58,19 @@ static bool is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+/* The folder at or above `start` that has an entry `name`, or NULL. */
+static const char *nearest_with(tctl_arena *arena, const char *start, const char *name)
+{
+    for (const char *at = start; at != NULL;) {
+        const char *candidate = tctl_path_join(arena, at, name);
+        if (candidate != NULL && tctl_path_exists(candidate))
+            return at;
+        const char *above = tctl_path_folder(arena, at);
+        at = above == NULL || strcmp(above, at) == 0 ? NULL : above;
+    }
+    return NULL;
+}
+
 tctl_status tctl_store_locate(tctl_arena *arena, const char *folder, bool create, const char **ret,
                               tctl_error *err)
 {
@@ -70,15 +83,12 @@ tctl_status tctl_store_locate(tctl_arena *arena, const char *folder, bool create
     if (start != NULL && realpath(start, real) != NULL) /* without "." and links in it */
         start = tctl_arena_copy(arena, real, strlen(real));
     const char *store = given != NULL && given[0] != '\0' ? tctl_path_join(arena, cwd, given) : NULL;
-    for (const char *at = start; store == NULL && at != NULL;) {
-        const char *candidate = tctl_path_join(arena, at, DEFAULT_STORE);
-        if (candidate != NULL && is_folder(candidate))
-            store = candidate;
-        const char *above = tctl_path_folder(arena, at);
-        at = above == NULL || strcmp(above, at) == 0 ? NULL : above;
+    if (store == NULL && start != NULL) {
+        const char *home = nearest_with(arena, start, DEFAULT_STORE);
+        if (home == NULL)
+            home = nearest_with(arena, start, ".git");
+        store = tctl_path_join(arena, home != NULL ? home : start, DEFAULT_STORE);
     }
-    if (store == NULL)
-        store = tctl_path_join(arena, start, DEFAULT_STORE);
     if (store == NULL)
         return tctl_fail_memory(err, PATH_MAX);
     tctl_status st = create ? make_store(arena, store, err) : TCTL_OK;

@@ -41,8 +41,9 @@ typedef struct tctl_run {
 /* Drops the state and the lock; the strings are the arena's. Fine for TCTL_RUN_NONE and twice. */
 void tctl_run_release(tctl_run *);
 
-/* The store for a spec in `folder`: $TRAINCTL_STORE, else the nearest .trainctl above it, else
- * <folder>/.trainctl, made with a .gitignore of "*". From the arena. */
+/* The store for who works in `folder`: $TRAINCTL_STORE, else the nearest .trainctl at or above it, else one at the
+ * root of the git working tree around it, else <folder>/.trainctl; made with a .gitignore of "*". All commands ask
+ * with the working directory, so that `run` and `verify last` mean the same store. From the arena. */
 tctl_status tctl_store_locate(tctl_arena *, const char *folder, bool create, const char **ret,
                               tctl_error *err);
 

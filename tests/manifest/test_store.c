@@ -214,6 +214,23 @@ static void the_store_is_the_nearest_above(void **state)
     unsetenv("TRAINCTL_STORE");
 }
 
+static void without_a_store_it_is_at_the_root_of_the_working_tree(void **state)
+{
+    fixture *f = *state;
+    char root[128], below[160], git[160], expected[160];
+    const char *store = NULL;
+    snprintf(root, sizeof root, "%s/project", f->folder);
+    snprintf(below, sizeof below, "%s/x/y", root);
+    snprintf(git, sizeof git, "%s/.git", root);
+    snprintf(expected, sizeof expected, "%s/.trainctl", root);
+    assert_int_equal(tctl_make_folders(below, 0777, NULL), TCTL_OK);
+    assert_int_equal(tctl_make_folders(git, 0777, NULL), TCTL_OK);
+    assert_int_equal(tctl_remove_tree(f->store, NULL), TCTL_OK);
+    assert_int_equal(tctl_store_locate(f->arena, below, false, &store, NULL), TCTL_OK);
+    assert_string_equal(store, expected);
+    assert_int_equal(tctl_remove_tree(git, NULL), TCTL_OK);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -226,6 +243,7 @@ int main(void)
         CASE(folders_that_are_no_runs_are_passed_over),
         CASE(names_become_safe_file_names),
         CASE(the_store_is_the_nearest_above),
+        CASE(without_a_store_it_is_at_the_root_of_the_working_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
