@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "plugins/native_world.h"
+#include "trainctl/ext/graph.h"
 
 /* ---- stages ------------------------------------------------------------------------------------------ */
 
@@ -207,6 +208,50 @@ static void moments_come_in_their_order(void **state)
         "run_begin epoch_begin batch_ready loss_ready gradients_ready step_done epoch_end run_end ");
 }
 
+/* ---- stages that rewrite the model ------------------------------------------------------------------ */
+
+/* Puts a second batch-norm behind the convolution, or asks for what cannot be. */
+static bool rewrite_wrongly;
+
+static tctl_status rewrite(tctl_stage *s, tctl_model *m, const tctl_model_service *models, tctl_error *err)
+{
+    (void)s;
+    const tctl_node extra = {
+        .name = rewrite_wrongly ? "conv1" : "extra1", .op = "batchnorm", .n_inputs = 1, .inputs = {0}};
+    tctl_status st = models->insert(m, 1, &extra, err);
+    return st ? st : models->redirect(m, 2, 0, 1, err);
+}
+
+static const tctl_graph graph = {.struct_size = sizeof graph, .rewrite = rewrite};
+static const tctl_extension graph_extensions[] = {{TCTL_GRAPH_ID, &graph}};
+static const tctl_plugin graph_plugin = {TCTL_PLUGIN_HEADER, .n_extensions = 1, .name = "graph",
+                                         .extensions = graph_extensions};
+
+static void a_rewritten_model_is_what_is_trained(void **state)
+{
+    (void)state;
+    setting s = usual;
+    s.stage = &graph_plugin;
+    must_train(&s);
+    assert_non_null(strstr(
+        seen.names, "gradient/conv1.bias gradient/extra1.weight gradient/extra1.bias gradient/norm1.w"));
+    assert_true(seen.test_accuracy > 0.95);
+}
+
+static void a_rewrite_that_fails_names_the_stage(void **state)
+{
+    (void)state;
+    setting s = usual;
+    s.stage = &graph_plugin;
+    tctl_error err;
+    rewrite_wrongly = true;
+    tctl_status st = train(&s, &err);
+    rewrite_wrongly = false;
+    assert_int_equal(st, TCTL_EINVAL);
+    assert_string_equal(err.message, "the model already has a node 'conv1'");
+    assert_string_equal(err.notes[0], "while stage 'probe' rewrote the model");
+}
+
 static const tctl_plugin useless_plugin = {TCTL_PLUGIN_HEADER, .name = "useless"};
 
 static void a_stage_that_cannot_serve_is_refused(void **state)
@@ -227,6 +272,8 @@ int main(void)
         cmocka_unit_test(a_vetoed_step_changes_no_parameter),
         cmocka_unit_test(a_loss_scale_leaves_the_bits_alone),
         cmocka_unit_test(moments_come_in_their_order),
+        cmocka_unit_test(a_rewritten_model_is_what_is_trained),
+        cmocka_unit_test(a_rewrite_that_fails_names_the_stage),
         cmocka_unit_test(a_stage_that_cannot_serve_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
