@@ -259,22 +259,22 @@ static const tctl_host fake_host = {
 };
 
 /* create, with these options, which must live as long as the stage. The last 64 stages are served. */
-static TCTL_UNUSED tctl_status fake_create(const tctl_plugin *plugin, const fake_option *options,
+static TCTL_UNUSED tctl_status fake_create(const tctl_plugin *plugin, const fake_option *texts,
                                            tctl_stage **ret, tctl_error *err)
 {
     static fake_config configs[64];
     static size_t n;
     fake_config *config = &configs[n++ % (sizeof configs / sizeof configs[0])];
-    *config = (fake_config){.plugin = plugin, .options = options};
+    *config = (fake_config){.plugin = plugin, .options = texts};
     return plugin->create(&fake_host, (const void *)config, ret, err);
 }
 
 /* The same; the process stops if it fails. */
-static TCTL_UNUSED tctl_stage *fake_stage(const tctl_plugin *plugin, const fake_option *options)
+static TCTL_UNUSED tctl_stage *fake_stage(const tctl_plugin *plugin, const fake_option *texts)
 {
     tctl_error err;
     tctl_stage *stage = NULL;
-    if (fake_create(plugin, options, &stage, &err)) {
+    if (fake_create(plugin, texts, &stage, &err)) {
         fprintf(stderr, "%s\n", err.message);
         exit(1);
     }
