@@ -200,6 +200,12 @@ static tctl_status read_entry(const reader *r, tctl_config_entry *entry, const t
 static tctl_status broken_default(const reader *r, const tctl_option *option, const tctl_error *cause)
 {
     tctl_error *err = tctl_reader_error(r->ctx);
+    if (cause && cause->code != TCTL_ESPEC) { /* a default plugin that is not installed is nobody's mistake */
+        *err = *cause;
+        tctl_note(err, "'%.60s' is the default of '%s' in %s", option->default_yaml, option->name,
+                  r->config->what);
+        return TCTL_OK;
+    }
     tctl_fail_at(err, TCTL_EPLUGIN, tctl_loc_start(r->config->loc),
                  "%s is broken: it cannot read its own default '%.60s' of '%s'", r->config->what,
                  option->default_yaml, option->name);

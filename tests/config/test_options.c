@@ -359,6 +359,18 @@ static void a_wrong_default_is_the_plugins_fault(void **state)
     release(&r);
 }
 
+static void a_default_plugin_that_is_not_installed_is_named(void **state)
+{
+    (void)state;
+    static const char *const schedule[] = {TCTL_SCHEDULE_ID, NULL};
+    const tctl_option o = {.name = "x", .type = TCTL_PLUGIN, .default_yaml = "constant", .choices = schedule};
+    result r = read_table("{}", &o, 1, sizeof o);
+    assert_string_equal(r.said, "t.yaml:1:1: error: there is no plugin 'constant'\n"
+                                "  note: in x\n"
+                                "  note: 'constant' is the default of 'x' in the test\n");
+    release(&r);
+}
+
 static void suggestions_are_near(void **state)
 {
     (void)state;
@@ -391,6 +403,7 @@ int main(void)
         cmocka_unit_test(json_has_defaults_and_no_secrets),
         cmocka_unit_test(older_tables_are_read),
         cmocka_unit_test(a_wrong_default_is_the_plugins_fault),
+        cmocka_unit_test(a_default_plugin_that_is_not_installed_is_named),
         cmocka_unit_test(suggestions_are_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
