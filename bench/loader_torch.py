@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """loader_torch.py FOLDER WORKERS EPOCHS: images per second of a PyTorch DataLoader that does what bench_loader does.
 
-Per sample, in Dataset.__getitem__, with tensor operations only: random crop of 28 with padding 2, random horizontal flip
-with p = 0.5, to float in 0..1, normalize. Batches of 128, shuffled. Prints the images per second of each epoch
+Per sample, in Dataset.__getitem__, with tensor operations: random crop of 28 with padding 2, random horizontal flip
+with p = 0.5, to float, normalize (scale and mean folded into one subtraction and one product). Places are drawn
+with Python's `random`, which is several times faster here than a tensor of two numbers. Batches of 128, shuffled. Prints the images per second of each epoch
 after the first, one a line; --version prints PyTorch's version.
 """
 import gzip
 import pathlib
+import random
 import sys
 import time
 
@@ -31,11 +33,11 @@ class FashionMnist(Dataset):
 
     def __getitem__(self, i):
         image = torch.nn.functional.pad(self.images[i], (2, 2, 2, 2))
-        top, left = torch.randint(0, 5, (2,)).tolist()
-        image = image[:, top:top + 28, left:left + 28]
-        if torch.rand(1).item() < 0.5:
+        top, left = random.randrange(5), random.randrange(5)
+        image = image.narrow(1, top, 28).narrow(2, left, 28)
+        if random.random() < 0.5:
             image = image.flip(-1)
-        return image.float().div_(255).sub_(0.2860).div_(0.3530), self.labels[i]
+        return image.float().sub_(0.2860 * 255).mul_(1 / (0.3530 * 255)), self.labels[i]
 
 
 def main():
@@ -43,6 +45,7 @@ def main():
         print(torch.__version__)
         return
     torch.manual_seed(1029)
+    random.seed(1029)
     torch.set_num_threads(1)
     data = FashionMnist(sys.argv[1])
     loader = DataLoader(data, batch_size=128, shuffle=True, num_workers=int(sys.argv[2]))

@@ -515,6 +515,13 @@ static void wrong_parts_are_refused_when_the_loader_is_made(void **state)
     assert_int_equal(tctl_loader_create(&f.request, &loader, &err), TCTL_EPLUGIN);
     assert_string_equal(err.message, "'memory' says that it has 0 samples");
     stage.count = COUNT;
+    f.request.batch = UINT32_MAX;
+    stage.count = (uint64_t)1 << 62;
+    f.resources.workers = 1;
+    f.resources.prefetch = UINT32_MAX - 1;
+    assert_int_equal(tctl_loader_create(&f.request, &loader, &err), TCTL_ENOMEM);
+    assert_string_equal(err.hint, "a smaller 'prefetch' under 'resources' gives the same results");
+    stage.count = COUNT;
     f.request.batch = 0;
     assert_int_equal(tctl_loader_create(&f.request, &loader, &err), TCTL_EINVAL);
     assert_null(loader);
