@@ -85,12 +85,11 @@ tctl_status tctl_fsync_parent(const char *path, tctl_error *err)
     return status;
 }
 
-static tctl_status write_and_sync(int fd, const char *temporary, const void *data, size_t size,
-                                  tctl_error *err)
+static tctl_status write_and_sync(int fd, const char *path, const void *data, size_t size, tctl_error *err)
 {
-    tctl_status status = tctl_write_all(fd, data, size, temporary, err);
+    tctl_status status = tctl_write_all(fd, data, size, path, err);
     if (status == TCTL_OK && fsync(fd) != 0)
-        status = tctl_fail_errno(err, errno, "cannot write '%s'", temporary);
+        status = tctl_fail_errno(err, errno, "cannot write '%s'", path);
     return status;
 }
 
@@ -121,7 +120,7 @@ tctl_status tctl_file_replace(const char *path, const void *data, size_t size, m
         free(temporary);
         return status;
     }
-    tctl_status status = write_and_sync(fd, temporary, data, size, err);
+    tctl_status status = write_and_sync(fd, path, data, size, err);
     if (close(fd) != 0 && status == TCTL_OK)
         status = tctl_fail_errno(err, errno, "cannot write '%s'", path);
     if (status == TCTL_OK && rename(temporary, path) != 0)

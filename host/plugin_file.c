@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,43 +129,6 @@ static void note_dependencies(const job *j, const object_list *before, tctl_erro
     tctl_buf_release(&after.names);
 }
 
-/* What the handler says and does. Set before the handler is, so it never reads half of it. */
-static struct {
-    char line[512];
-    size_t length;
-    int code;
-} crash;
-
-static const int deadly[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
-#define N_DEADLY (sizeof deadly / sizeof deadly[0])
-
-static void on_crash(int number)
-{
-    (void)number;
-    ssize_t ignored = write(STDERR_FILENO, crash.line, crash.length);
-    (void)ignored;
-    _exit(crash.code);
-}
-
-/* dlopen, with a crash of the library's constructors turned into one line if the request says so. */
-static void *guarded_dlopen(const job *j)
-{
-    struct sigaction before[N_DEADLY], action = {.sa_handler = on_crash};
-    if (j->request->crash_code < 0)
-        return dlopen(j->request->path, RTLD_NOW | RTLD_LOCAL);
-    int n = snprintf(crash.line, sizeof crash.line,
-                     "trainctl: error: plugin '%.400s' crashed when it was loaded\n", j->request->use);
-    crash.length = n > 0 && (size_t)n < sizeof crash.line ? (size_t)n : 0;
-    crash.code = j->request->crash_code;
-    (void)sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < N_DEADLY; i++)
-        (void)sigaction(deadly[i], &action, &before[i]);
-    void *handle = dlopen(j->request->path, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; i < N_DEADLY; i++)
-        (void)sigaction(deadly[i], &before[i], NULL);
-    return handle;
-}
-
 static tctl_status load(const job *j, void **ret_symbol, tctl_error *err)
 {
     tctl_surroundings before;
@@ -177,7 +139,7 @@ static tctl_status load(const job *j, void **ret_symbol, tctl_error *err)
     (void)dl_iterate_phdr(add_object, &objects);
     if (j->request->watch)
         j->request->watch(j->request->watch_arg, j->request->path);
-    void *handle = guarded_dlopen(j);
+    void *handle = dlopen(j->request->path, RTLD_NOW | RTLD_LOCAL);
     const char *reason = handle ? NULL : load_error(j);
     status = tctl_surroundings_check(&before, j->who, err);
     tctl_surroundings_release(&before);

@@ -11,7 +11,6 @@ typedef struct tctl_plugin_file_request {
     const char *path;  /* real path */
     void (*watch)(void *arg, const char *path);
     void *watch_arg;
-    int crash_code; /* exit code of a process that crashes in dlopen; -1: crashes are left alone */
 } tctl_plugin_file_request;
 
 tctl_status tctl_plugin_file_load(const tctl_plugin_file_request *, tctl_loaded **ret, tctl_error *err);

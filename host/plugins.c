@@ -24,7 +24,6 @@ struct tctl_plugins {
     uint32_t n_loaded, room;
     void (*watch)(void *arg, const char *path);
     void *watch_arg;
-    int crash_code; /* -1: crashes are left alone */
 };
 
 static bool is_folder(const char *path)
@@ -69,7 +68,6 @@ tctl_status tctl_plugins_create(const char *program, tctl_plugins **ret, tctl_er
     tctl_plugins *plugins = calloc(1, sizeof *plugins);
     if (!plugins)
         return tctl_fail_memory(err, sizeof *plugins);
-    plugins->crash_code = -1;
     plugins->arena = tctl_arena_create();
     tctl_status status =
         plugins->arena ? find_folders(plugins, program, err) : tctl_fail_memory(err, sizeof *plugins);
@@ -93,11 +91,6 @@ void tctl_plugins_watch(tctl_plugins *plugins, void (*fn)(void *arg, const char 
 {
     plugins->watch = fn;
     plugins->watch_arg = arg;
-}
-
-void tctl_plugins_exit_on_crash(tctl_plugins *plugins, int exit_code)
-{
-    plugins->crash_code = exit_code;
 }
 
 /* ---- where a name leads ------------------------------------------------------------------------------ */
@@ -207,8 +200,7 @@ tctl_status tctl_plugins_load(tctl_plugins *plugins, const char *use, const char
                                               .use = use,
                                               .path = path,
                                               .watch = plugins->watch,
-                                              .watch_arg = plugins->watch_arg,
-                                              .crash_code = plugins->crash_code};
+                                              .watch_arg = plugins->watch_arg};
     status = tctl_plugin_file_load(&request, &loaded, err);
     if (!status)
         status = check_name(loaded, use, err);

@@ -39,10 +39,6 @@ void tctl_plugins_destroy(tctl_plugins *); /* forgets; the libraries stay loaded
 /* `fn` is called with the real path before code of a library runs for the first time. NULL: nobody. */
 void tctl_plugins_watch(tctl_plugins *, void (*fn)(void *arg, const char *path), void *arg);
 
-/* From now on a crash while a library is loaded prints one line and ends the process with `exit_code`, where it would
- * have been a core dump. For programs that load plugins in their own process; -1: no more. */
-void tctl_plugins_exit_on_crash(tctl_plugins *, int exit_code);
-
 /* Loads `use` or finds it loaded. TCTL_ENOENT (with a suggestion), TCTL_EPLUGIN, TCTL_EIO, TCTL_ENOMEM. */
 tctl_status tctl_plugins_load(tctl_plugins *, const char *use, const char *folder, const tctl_loaded **ret,
                               tctl_error *err);

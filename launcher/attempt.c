@@ -138,7 +138,8 @@ static void judge_failure(tctl_arena *arena, const tctl_attempt *a, tctl_attempt
     json_int_t code = json_integer_value(json_object_get(report, "code"));
     bool is_worker = a->spec->command == NULL;
     end->state = TCTL_STATE_FAILED;
-    end->exit_code = is_worker && child->signal == 0 ? child->exit_code : TCTL_EXIT_FAILED;
+    end->exit_code =
+        is_worker && child->signal == 0 && child->exit_code != 0 ? child->exit_code : TCTL_EXIT_FAILED;
     end->details = copy_member(arena, report, "rendered");
     if (child->stopped_by != 0) {
         end->state = TCTL_STATE_INTERRUPTED;
@@ -262,7 +263,7 @@ tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_atte
     if (st == TCTL_OK) {
         end.envelope = json_incref(envelope.record);
         end.worker = a->spec->command == NULL ? read_report(arena, a->folder, "worker.json") : NULL;
-        if (end.child.exit_code != 0)
+        if (end.child.exit_code != 0 || end.child.log_disk_full)
             judge_failure(arena, a, &end);
         else if (has_outputs(arena, a, out, &end))
             st = collect_results(arena, a, out, &end, err);

@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "manifest/manifest.h"
@@ -59,6 +61,34 @@ static int show(const tctl_command_line *line, tctl_diags *diags, const tctl_spe
     return tctl_cli_print_json(line, result, exit_code);
 }
 
+/* ---- libraries that crash while they are loaded ---------------------------------------------------------- */
+
+static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static char loading[PATH_MAX]; /* for the handler, which has no arguments */
+
+/* Only what is async-signal-safe. */
+static void say_who_crashed(int signal)
+{
+    static const char before[] = "trainctl: error: plugin '", behind[] = "' crashed while it was loaded\n";
+    (void)signal;
+    (void)!write(STDERR_FILENO, before, sizeof before - 1);
+    (void)!write(STDERR_FILENO, loading, strlen(loading));
+    (void)!write(STDERR_FILENO, behind, sizeof behind - 1);
+    _exit(TCTL_EXIT_PLUGIN);
+}
+
+static void note_loading(void *arg, const char *path)
+{
+    (void)arg;
+    snprintf(loading, sizeof loading, "%s", path);
+}
+
+static void handle_crashes(void (*handler)(int))
+{
+    for (size_t i = 0; i < sizeof crash_signals / sizeof crash_signals[0]; i++)
+        signal(crash_signals[i], handler);
+}
+
 int tctl_experiment_load(const tctl_command_line *line, const tctl_spec_request *request, bool json,
                          tctl_experiment *ret)
 {
@@ -71,9 +101,11 @@ int tctl_experiment_load(const tctl_command_line *line, const tctl_spec_request 
         st = tctl_plugins_create(program, &ret->plugins, &err);
     if (st != TCTL_OK)
         return tctl_cli_fail(line, &err);
-    tctl_plugins_exit_on_crash(ret->plugins, TCTL_EXIT_PLUGIN);
     tctl_plugin_finder finder = tctl_plugins_finder(ret->plugins);
+    tctl_plugins_watch(ret->plugins, note_loading, NULL);
+    handle_crashes(say_who_crashed);
     st = tctl_spec_load(request, &finder, &ret->spec, &diags);
+    handle_crashes(SIG_DFL);
     int exit_code = TCTL_EXIT_OK;
     if (st != TCTL_OK) {
         exit_code = show(line, &diags, ret->spec, json, exit_code_of(st, &diags));

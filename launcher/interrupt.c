@@ -27,14 +27,17 @@ static void mark_and_end(int signal)
     _exit(TCTL_EXIT_SIGNAL + signal);
 }
 
+/* A signal that was ignored when the program began (nohup) stays ignored. */
 static void set_handler(void (*handler)(int))
 {
-    struct sigaction action = {.sa_handler = handler};
+    struct sigaction action = {.sa_handler = handler}, now;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) /* one at a time */
         sigaddset(&action.sa_mask, signals[i]);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
 }
 
 tctl_status tctl_interrupt_arm(const tctl_run *run, tctl_error *err)

@@ -8,7 +8,7 @@ A case is a text file. Its first lines say what it shows; then come sections:
     [file NAME]      a file with the lines that follow
     [needs WHAT]     'root' or 'native': without it the case is skipped
     [step]           a command and its expectations, one per line:
-        $ COMMAND        for sh; further '$' lines continue it
+        $ COMMAND        for sh; further '$' lines continue it; exit code 77 skips the case
         exit: N          default 0
         out: TEXT        standard output contains this, behind what the line before matched
         err: TEXT        the same for standard error
@@ -137,6 +137,9 @@ def run_case(path, folder, build):
             done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment(folder, build), text=True,
                                   stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False,
                                   errors="backslashreplace")
+            if done.returncode == SKIPPED:
+                print(f"skipped: {done.stderr}")
+                return SKIPPED
             try:
                 check_step(lines, done)
             except (Failure, KeyError, IndexError, ValueError) as e:

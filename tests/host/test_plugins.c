@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -215,33 +214,6 @@ static void the_watcher_hears_of_each_library_once(void **state)
     tctl_plugins_watch(plugins, NULL, NULL);
 }
 
-static void a_crash_while_loading_can_be_one_line(void **state)
-{
-    (void)state;
-    int ends[2], status = 0;
-    char text[512];
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        tctl_error err;
-        const tctl_loaded *loaded = NULL;
-        if (dup2(ends[1], STDERR_FILENO) < 0)
-            _exit(99);
-        tctl_plugins_exit_on_crash(plugins, 4);
-        (void)load("./crash_load.so", &loaded, &err);
-        _exit(0);
-    }
-    close(ends[1]);
-    ssize_t n = read(ends[0], text, sizeof text - 1);
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 4);
-    assert_true(n > 0);
-    text[n] = '\0';
-    assert_string_equal(text, "trainctl: error: plugin './crash_load.so' crashed when it was loaded\n");
-}
-
 static int set_up(void **state)
 {
     (void)state;
@@ -272,7 +244,6 @@ int main(void)
         cmocka_unit_test(wrong_tables_are_named),
         cmocka_unit_test(files_that_are_no_libraries_are_refused),
         cmocka_unit_test(missing_symbols_of_the_plugin_are_told),
-        cmocka_unit_test(a_crash_while_loading_can_be_one_line),
         cmocka_unit_test(the_watcher_hears_of_each_library_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
