@@ -309,8 +309,7 @@ static tctl_status read_options(const tctl_conform_request *request, tctl_error 
     if (status == TCTL_ESPEC) { /* there is no file to point into */
         err->loc = (tctl_loc){0};
         err->n_notes = 0;
-        if (!err->hint[0])
-            tctl_hint(err, "give options with --set NAME=VALUE");
+        tctl_note(err, "options are given with --set NAME=VALUE");
     }
     return status;
 }
