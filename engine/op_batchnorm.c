@@ -9,7 +9,8 @@
  *     dx = (scale * inv) * ((dy - dshift / M) - (x - mean) * (inv * (dscale / M)))
  *     running = running * (1 - momentum) + new * momentum, the new variance being sum (x - mean)^2 / max(M - 1, 1)
  *
- * `scale` is the parameter "weight", `shift` is "bias". In evaluation mode mean and variance are the running ones. With M = 1 the output is `shift`.
+ * `scale` is the parameter "weight", `shift` is "bias". In evaluation mode mean and variance are the running ones.
+ * With M = 1 the output is `shift`.
  */
 #include <math.h>
 

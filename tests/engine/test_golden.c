@@ -15,10 +15,12 @@ static const uint64_t golden[ZOO] = {
 static uint64_t digest_of(const toy *t, uint32_t threads)
 {
     tctl_error err = {0};
-    tctl_pool *pool;
-    tctl_network *net;
+    tctl_pool *pool = NULL;
+    tctl_network *net = NULL;
     if (tctl_pool_create(threads, &pool, &err) || toy_create(t, pool, &net, &err))
         fail_msg("model '%s': %s", t->name, err.message);
+    if (!net)
+        abort();
     toy_batch batch = toy_make_batch(t, t->batch, 1000, (int)net->loss.classes);
     const tctl_network_memory *m = tctl_network_memory_of(net);
     tctl_network_result r;

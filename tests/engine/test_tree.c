@@ -65,8 +65,10 @@ static void joining_at_once_and_one_by_one_agree(void **state)
     const tctl_leaves single = tctl_leaves_of(28, 28);
     for (int64_t n = 1; n <= 300; n++) {
         fill_floats(v, 300, (uint64_t)n);
-        for (int64_t i = 0; i < n; i++)
-            w[2 * i] = v[i], w[2 * i + 1] = -v[i];
+        for (int64_t i = 0; i < n; i++) {
+            w[2 * i] = v[i];
+            w[2 * i + 1] = -v[i];
+        }
         tctl_tree tree;
         assert_true(tctl_tree_slots(&single, n) <= 80);
         tctl_tree_begin(&tree, slots, 2);
