@@ -132,7 +132,7 @@ const tctl_command tctl_cmd_check = {
     .examples = "  trainctl check exp.yaml\n"
                 "  trainctl check exp.yaml --set train.epochs=5 --without amp\n"
                 "  trainctl check --schema > spec.schema.json\n",
-    .rank = 50,
+    .rank = 70,
     .argument = TCTL_ARG_SPEC,
     .min_args = 0,
     .max_args = 1,

@@ -8,17 +8,21 @@
 
 static json_t *option_json(const tctl_cli_option *o)
 {
-    return json_pack("{s:s, s:s?, s:s, s:b}", "name", o->name, "value", o->value, "doc", o->doc, "repeated",
-                     (int)o->repeated);
+    char letter[] = {'-', o->letter, '\0'};
+    return json_pack("{s:s, s:s?, s:s, s:b, s:s?}", "name", o->name, "value", o->value, "doc", o->doc,
+                     "repeated", (int)o->repeated, "letter", o->letter == '\0' ? NULL : letter);
 }
 
 static json_t *command_json(const tctl_command *command)
 {
-    json_t *options = json_array();
+    json_t *options = json_array(), *usage = json_array();
     for (const tctl_cli_option *o = command->options; o != NULL && o->name != NULL; o++)
         json_array_append_new(options, option_json(o));
-    return json_pack("{s:s, s:s, s:o, s:b}", "name", command->name, "summary", command->summary, "options",
-                     options, "hidden", command->rank == 0);
+    for (const char *const *line = command->usage; *line != NULL; line++)
+        json_array_append_new(usage, json_string(*line));
+    return json_pack("{s:s, s:s, s:o, s:o, s:s?, s:s?, s:i}", "name", command->name, "summary",
+                     command->summary, "options", options, "usage", usage, "details", command->details,
+                     "examples", command->examples, "rank", command->rank);
 }
 
 static int run(tctl_command_line *line)
@@ -40,7 +44,7 @@ static int run(tctl_command_line *line)
     return TCTL_EXIT_OK;
 }
 
-static const char *const usage[] = {"[COMMAND]", NULL};
+static const char *const usage_lines[] = {"[COMMAND]", NULL};
 static const tctl_cli_option options[] = {
     {.name = "--json", .doc = "print all commands and their options as JSON"},
     {.name = NULL},
@@ -49,7 +53,7 @@ static const tctl_cli_option options[] = {
 const tctl_command tctl_cmd_help = {
     .name = "help",
     .summary = "Explain trainctl, or one command",
-    .usage = usage,
+    .usage = usage_lines,
     .options = options,
     .examples = "  trainctl help run",
     .rank = 900,

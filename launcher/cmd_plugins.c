@@ -210,7 +210,7 @@ static const tctl_cli_option options[] = {
 
 const tctl_command tctl_cmd_plugins = {
     .name = "plugins",
-    .summary = "what the plugins do, their options, and whether they keep their claims",
+    .summary = "Show what plugins do, and test their claims",
     .usage = usage,
     .options = options,
     .details = "Without a name, lists the plugins in TRAINCTL_PLUGIN_PATH and beside the program. With one, "

@@ -39,7 +39,8 @@ enum {
 typedef struct tctl_command_line tctl_command_line;
 
 typedef struct tctl_command {
-    const char *name, *summary;
+    const char *name;
+    const char *summary;            /* begins with a capital, no full stop */
     const char *const *usage;       /* what follows "trainctl NAME", one line each, NULL-ended */
     const tctl_cli_option *options; /* ended by a NULL name; NULL: none */
     const char *details;            /* paragraphs for --help; NULL: none */

@@ -8,6 +8,7 @@
 #include "launcher/command.h"
 
 #define MAX_COMMANDS 64
+#define WIDTH        100
 
 static size_t by_rank(const tctl_command *sorted[MAX_COMMANDS])
 {
@@ -52,18 +53,42 @@ static void print_option(const tctl_cli_option *o)
         printf("  %-24s %s%s\n", left, o->doc, o->repeated ? " (may be repeated)" : "");
 }
 
+/* Words in lines of at most WIDTH bytes; line breaks in the text count as blanks, empty lines stay. */
+static void print_wrapped(const char *text)
+{
+    size_t column = 0;
+    while (*text != '\0') {
+        size_t blanks = strspn(text, " \n"), length = strcspn(text + blanks, " \n");
+        bool paragraph = blanks > 1 && text[0] == '\n' && text[1] == '\n';
+        if (length == 0)
+            break;
+        if (paragraph || (column > 0 && column + 1 + length > WIDTH)) {
+            fputs(paragraph ? "\n\n" : "\n", stdout);
+            column = 0;
+        }
+        column += (size_t)printf("%s%.*s", column > 0 ? " " : "", (int)length, text + blanks);
+        text += blanks + length;
+    }
+    putchar('\n');
+}
+
 void tctl_help_command(const tctl_command *command)
 {
     for (size_t i = 0; command->usage[i] != NULL; i++)
         printf("%s trainctl %s%s%s\n", i == 0 ? "Usage:" : "      ", command->name,
                command->usage[i][0] != '\0' ? " " : "", command->usage[i]);
     printf("\n%s.\n", command->summary);
-    if (command->details != NULL)
-        printf("\n%s\n", command->details);
+    if (command->details != NULL) {
+        putchar('\n');
+        print_wrapped(command->details);
+    }
     puts("\nOptions:");
     for (const tctl_cli_option *o = command->options; o != NULL && o->name != NULL; o++)
         print_option(o);
     print_option(&(tctl_cli_option){.name = "--help", .doc = "this text", .letter = 'h'});
-    if (command->examples != NULL)
-        printf("\nExamples:\n%s\n", command->examples);
+    size_t length = command->examples == NULL ? 0 : strlen(command->examples);
+    while (length > 0 && command->examples[length - 1] == '\n')
+        length--;
+    if (length > 0)
+        printf("\nExamples:\n%.*s\n", (int)length, command->examples);
 }

@@ -177,7 +177,7 @@ tctl_status tctl_inputs_hash(tctl_arena *arena, tctl_inputs *inputs, tctl_stat_c
                              tctl_error *err)
 {
     tctl_pool *pool = NULL;
-    tctl_status st = make_pool(&pool, err);
+    tctl_status st = inputs->n == 0 ? TCTL_OK : make_pool(&pool, err);
     for (uint32_t i = 0; st == TCTL_OK && i < inputs->n; i++)
         st = hash_one(arena, pool, &inputs->items[i], cache, view, &inputs->items[i].tree, err);
     tctl_pool_destroy(pool);
@@ -213,7 +213,7 @@ tctl_status tctl_inputs_check(tctl_arena *arena, const tctl_inputs *inputs, tctl
                               const char *listings, const char *when, tctl_error *err)
 {
     tctl_pool *pool = NULL;
-    tctl_status st = make_pool(&pool, err);
+    tctl_status st = inputs->n == 0 ? TCTL_OK : make_pool(&pool, err);
     for (uint32_t i = 0; st == TCTL_OK && i < inputs->n; i++) {
         const tctl_input *input = &inputs->items[i];
         tctl_tree is = {0};
