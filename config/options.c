@@ -45,20 +45,6 @@ tctl_loc tctl_loc_start(tctl_loc loc)
     return loc;
 }
 
-void tctl_yaml_relocate(tctl_yaml_node *node, tctl_loc loc, bool overridden)
-{
-    node->loc = loc;
-    node->overridden = overridden;
-    for (size_t i = 0; i < node->n; i++) {
-        if (node->kind == TCTL_YAML_SEQUENCE) {
-            tctl_yaml_relocate(node->items[i], loc, overridden);
-        } else {
-            tctl_yaml_relocate(node->pairs[i].key, loc, overridden);
-            tctl_yaml_relocate(node->pairs[i].value, loc, overridden);
-        }
-    }
-}
-
 bool tctl_name_check(const tctl_reader_context *ctx, const tctl_yaml_node *node, const char *key)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";

@@ -61,7 +61,7 @@ tctl_status tctl_spec_read_uses(tctl_spec_reader *r, const tctl_yaml_node *list,
                                   : tctl_reader_no_memory(&r->ctx, strlen(where));
         if (status)
             return status;
-        if (!use->plugin)
+        if (!use || !use->plugin)
             continue;
         check_unique(r, *ret, *ret_n, use);
         (*ret)[(*ret_n)++] = use;

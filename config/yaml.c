@@ -12,7 +12,6 @@
 #include <yaml.h>
 
 #include "config/prescan.h"
-#include "config/utf8.h"
 #include "config/yaml_words.h"
 
 typedef struct builder {
@@ -250,19 +249,21 @@ static tctl_status drop_duplicates(builder *b, tctl_yaml_node *node)
         return TCTL_OK;
     sorted_pair *sorted = calloc(node->n, sizeof *sorted);
     bool *drop = calloc(node->n, sizeof *drop);
-    tctl_status status = sorted && drop ? TCTL_OK : no_memory(b);
-    if (!status) {
-        size_t kept = 0;
-        mark_duplicates(b, node, sorted, drop);
-        for (size_t i = 0; i < node->n; i++) {
-            if (!drop[i])
-                node->pairs[kept++] = node->pairs[i];
-        }
-        node->n = kept;
+    if (!sorted || !drop) {
+        free(sorted);
+        free(drop);
+        return no_memory(b);
     }
+    size_t kept = 0;
+    mark_duplicates(b, node, sorted, drop);
+    for (size_t i = 0; i < node->n; i++) {
+        if (!drop[i])
+            node->pairs[kept++] = node->pairs[i];
+    }
+    node->n = kept;
     free(sorted);
     free(drop);
-    return status;
+    return TCTL_OK;
 }
 
 static tctl_status fill_mapping(builder *b, tctl_yaml_node *node)
@@ -286,7 +287,7 @@ static tctl_status fill_mapping(builder *b, tctl_yaml_node *node)
             status = build_next(b, &value);
         if (status)
             return status;
-        if (!is_good_key(b, key, value))
+        if (!key || !value || !is_good_key(b, key, value))
             continue;
         void *pairs = node->pairs;
         status = grow(b, &pairs, node->n, &room, sizeof *node->pairs);
@@ -407,49 +408,4 @@ tctl_status tctl_yaml_parse(tctl_arena *arena, const char *name, const char *tex
         return status;
     *ret = root;
     return tctl_diags_count(diags) > before ? TCTL_ESPEC : TCTL_OK;
-}
-
-tctl_yaml_node *tctl_yaml_get(const tctl_yaml_node *mapping, const char *key)
-{
-    if (!mapping || mapping->kind != TCTL_YAML_MAPPING)
-        return NULL;
-    for (size_t i = 0; i < mapping->n; i++) {
-        if (strcmp(mapping->pairs[i].key->text, key) == 0)
-            return mapping->pairs[i].value;
-    }
-    return NULL;
-}
-
-const char *tctl_yaml_kind(const tctl_yaml_node *node)
-{
-    if (node->kind == TCTL_YAML_SEQUENCE)
-        return "a list";
-    return node->kind == TCTL_YAML_MAPPING ? "a mapping" : "a value";
-}
-
-const char *tctl_yaml_show(tctl_arena *arena, const char *text, size_t length)
-{
-    enum { MAX_SHOWN = 60 };
-    char shown[MAX_SHOWN * 4 + 8];
-    size_t at = 0, i = 0;
-    for (size_t n = 0; i < length && n < MAX_SHOWN; n++) {
-        uint32_t code;
-        size_t bytes = tctl_utf8_decode(text + i, length - i, &code);
-        if (bytes == 0 || (code < 0x20 && code != '\n') || (code >= 0x7F && code < 0xA0)) {
-            memcpy(shown + at, "\xEF\xBF\xBD", 3);
-            at += 3;
-        } else if (code == '\n') {
-            memcpy(shown + at, "\\n", 2);
-            at += 2;
-        } else {
-            memcpy(shown + at, text + i, bytes);
-            at += bytes;
-        }
-        i += bytes ? bytes : 1;
-    }
-    if (i < length) {
-        memcpy(shown + at, "\xE2\x80\xA6", 3);
-        at += 3;
-    }
-    return tctl_arena_copy(arena, shown, at);
 }
