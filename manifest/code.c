@@ -41,7 +41,7 @@ static void make_listing(tctl_code_ctx *ctx, tctl_buf *ret)
     }
 }
 
-static tctl_status put_link(tctl_code_ctx *ctx, const char *disk, tctl_sha256 *ret, uint64_t *ret_size,
+static tctl_status put_link(tctl_object_set *set, const char *disk, tctl_sha256 *ret, uint64_t *ret_size,
                             tctl_error *err)
 {
     char target[PATH_MAX];
@@ -49,23 +49,22 @@ static tctl_status put_link(tctl_code_ctx *ctx, const char *disk, tctl_sha256 *r
     if (n < 0)
         return tctl_fail_errno(err, errno, "cannot read link '%s'", disk);
     *ret_size = (uint64_t)n;
-    return tctl_object_put(ctx->request->store, target, (size_t)n, ret, err);
+    return tctl_object_put(set, target, (size_t)n, ret, err);
 }
 
 /* Makes the file an object; what was put is what it is from now on, should it have changed meanwhile. */
-static tctl_status put_object(tctl_code_ctx *ctx, tctl_code_file *file, tctl_error *err)
+static tctl_status put_object(tctl_code_ctx *ctx, tctl_object_set *set, tctl_code_file *file, tctl_error *err)
 {
     const char *disk = tctl_code_disk_path(ctx, file->path);
     if (!disk)
         return tctl_fail_memory(err, strlen(file->path));
     if (file->type == 'l')
-        return put_link(ctx, disk, &file->digest, &file->size, err);
+        return put_link(set, disk, &file->digest, &file->size, err);
     int fd = open(disk, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return tctl_fail_errno(err, errno, "cannot open '%s'", disk);
-    tctl_status status =
-        tctl_object_put_fd(ctx->request->store, fd, disk, file->hashed ? &file->digest : NULL, file->size,
-                           &file->digest, &file->size, err);
+    tctl_status status = tctl_object_put_fd(set, fd, disk, file->hashed ? &file->digest : NULL, file->size,
+                                            &file->digest, &file->size, err);
     close(fd);
     file->hashed = file->hashed || status == TCTL_OK;
     return status;
@@ -75,6 +74,7 @@ static tctl_status put_object(tctl_code_ctx *ctx, tctl_code_file *file, tctl_err
 static tctl_status keep_objects(tctl_code_ctx *ctx, json_t *code, tctl_error *err)
 {
     tctl_buf listing = TCTL_BUF_INIT;
+    tctl_object_set set = {.store = ctx->request->store};
     tctl_status status = TCTL_OK;
     tctl_sha256 digest;
     size_t kept = 0;
@@ -84,7 +84,7 @@ static tctl_status keep_objects(tctl_code_ctx *ctx, json_t *code, tctl_error *er
             tctl_code_skip(ctx, file->path, file->size, file->hashed ? &file->digest : NULL, "time limit");
             continue;
         }
-        status = put_object(ctx, file, err);
+        status = put_object(ctx, &set, file, err);
         ctx->files[kept++] = *file;
     }
     if (status != TCTL_OK)
@@ -95,9 +95,9 @@ static tctl_status keep_objects(tctl_code_ctx *ctx, json_t *code, tctl_error *er
     if (!tctl_buf_text(&listing))
         status = tctl_fail_memory(err, listing.size);
     if (status == TCTL_OK)
-        status = tctl_object_put(ctx->request->store, listing.data, listing.size, &digest, err);
+        status = tctl_object_put(&set, listing.data, listing.size, &digest, err);
     if (status == TCTL_OK)
-        status = tctl_objects_sync(ctx->request->store, err);
+        status = tctl_object_set_sync(&set, err);
     tctl_buf_release(&listing);
     if (status != TCTL_OK)
         return status;

@@ -13,6 +13,9 @@
 
 #include "base/file.h"
 
+/* So many objects of a set are synced one by one. */
+enum { synced_singly = 64 };
+
 /* "<store>/objects/ab/cdef…"; with `folder_only` up to "ab". From malloc, NULL if memory is out. */
 static char *object_path(const char *store, const tctl_sha256 *digest, bool folder_only)
 {
@@ -61,18 +64,19 @@ static tctl_status temporary_create(const char *store, temporary *ret, tctl_erro
 }
 
 /* Closes the temporary file and gives it the object's name, or removes it. Frees the path. */
-static tctl_status temporary_finish(temporary *t, const char *store, const tctl_sha256 *digest,
+static tctl_status temporary_finish(temporary *t, tctl_object_set *set, const tctl_sha256 *digest,
                                     tctl_status status, tctl_error *err)
 {
+    bool sync = set->written < synced_singly;
     char *folder = NULL, *path = NULL;
-    if (status == TCTL_OK && fchmod(t->fd, 0444) != 0)
+    if (status == TCTL_OK && (fchmod(t->fd, 0444) != 0 || (sync && fsync(t->fd) != 0)))
         status = tctl_fail_errno(err, errno, "cannot write '%s'", t->path);
     if (close(t->fd) != 0 && status == TCTL_OK)
         status = tctl_fail_errno(err, errno, "cannot write '%s'", t->path);
     if (status != TCTL_OK)
         goto out;
-    folder = object_path(store, digest, true);
-    path = object_path(store, digest, false);
+    folder = object_path(set->store, digest, true);
+    path = object_path(set->store, digest, false);
     if (!folder || !path) {
         status = tctl_fail_memory(err, TCTL_SHA256_HEX);
         goto out;
@@ -80,6 +84,9 @@ static tctl_status temporary_finish(temporary *t, const char *store, const tctl_
     status = tctl_make_folders(folder, 0777, err);
     if (status == TCTL_OK && rename(t->path, path) != 0)
         status = tctl_fail_errno(err, errno, "cannot name object '%s'", path);
+    if (status == TCTL_OK && sync)
+        status = tctl_fsync_parent(path, err);
+    set->written += status == TCTL_OK;
 out:
     if (status != TCTL_OK)
         unlink(t->path);
@@ -89,22 +96,22 @@ out:
     return status;
 }
 
-tctl_status tctl_object_put(const char *store, const void *data, size_t size, tctl_sha256 *ret,
+tctl_status tctl_object_put(tctl_object_set *set, const void *data, size_t size, tctl_sha256 *ret,
                             tctl_error *err)
 {
     tctl_sha256 digest = tctl_sha256_of(data, size);
-    char *path = object_path(store, &digest, false);
+    char *path = object_path(set->store, &digest, false);
     if (!path)
         return tctl_fail_memory(err, TCTL_SHA256_HEX);
     bool have = have_object(path, size);
     free(path);
     if (!have) {
         temporary t;
-        tctl_status status = temporary_create(store, &t, err);
+        tctl_status status = temporary_create(set->store, &t, err);
         if (status != TCTL_OK)
             return status;
         status = tctl_write_all(t.fd, data, size, t.path, err);
-        status = temporary_finish(&t, store, &digest, status, err);
+        status = temporary_finish(&t, set, &digest, status, err);
         if (status != TCTL_OK)
             return status;
     }
@@ -144,11 +151,11 @@ static tctl_status copy_hashed(int fd, const char *name, const temporary *t, tct
     return status;
 }
 
-tctl_status tctl_object_put_fd(const char *store, int fd, const char *name, const tctl_sha256 *known,
+tctl_status tctl_object_put_fd(tctl_object_set *set, int fd, const char *name, const tctl_sha256 *known,
                                uint64_t size, tctl_sha256 *ret, uint64_t *ret_size, tctl_error *err)
 {
     if (known) {
-        char *path = object_path(store, known, false);
+        char *path = object_path(set->store, known, false);
         if (!path)
             return tctl_fail_memory(err, TCTL_SHA256_HEX);
         bool have = have_object(path, size);
@@ -160,13 +167,13 @@ tctl_status tctl_object_put_fd(const char *store, int fd, const char *name, cons
         }
     }
     temporary t;
-    tctl_status status = temporary_create(store, &t, err);
+    tctl_status status = temporary_create(set->store, &t, err);
     if (status != TCTL_OK)
         return status;
     tctl_sha256 digest = {{0}};
     uint64_t total = 0;
     status = copy_hashed(fd, name, &t, &digest, &total, err);
-    status = temporary_finish(&t, store, &digest, status, err);
+    status = temporary_finish(&t, set, &digest, status, err);
     if (status == TCTL_OK) {
         *ret = digest;
         *ret_size = total;
@@ -189,12 +196,14 @@ tctl_status tctl_object_open(const char *store, const tctl_sha256 *digest, int *
     return status;
 }
 
-tctl_status tctl_objects_sync(const char *store, tctl_error *err)
+tctl_status tctl_object_set_sync(const tctl_object_set *set, tctl_error *err)
 {
-    int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (set->written <= synced_singly)
+        return TCTL_OK;
+    int fd = open(set->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     tctl_status status = TCTL_OK;
     if (fd < 0 || syncfs(fd) != 0)
-        status = tctl_fail_errno(err, errno, "cannot sync '%s'", store);
+        status = tctl_fail_errno(err, errno, "cannot sync '%s'", set->store);
     if (fd >= 0)
         close(fd);
     return status;

@@ -145,11 +145,12 @@ static void malformed_records_are_refused(void **state)
 static json_t *forge(const fixture *f, const char *lines, size_t n)
 {
     tctl_buf text = TCTL_BUF_INIT;
+    tctl_object_set set = {.store = f->store};
     tctl_sha256 digest;
     char hex[TCTL_SHA256_HEX];
     tctl_listing_begin(&text);
     tctl_buf_add(&text, lines, n);
-    assert_int_equal(tctl_object_put(f->store, text.data, text.size, &digest, NULL), TCTL_OK);
+    assert_int_equal(tctl_object_put(&set, text.data, text.size, &digest, NULL), TCTL_OK);
     tctl_buf_release(&text);
     tctl_sha256_hex(&digest, hex);
     return json_pack("{s:{s:s}, s:s}", "kept", "objects", hex, "digest", hex);
@@ -158,10 +159,11 @@ static json_t *forge(const fixture *f, const char *lines, size_t n)
 static void a_forged_listing_cannot_leave_the_folder(void **state)
 {
     fixture *f = *state;
+    tctl_object_set set = {.store = f->store};
     tctl_sha256 evil, target;
     char e[TCTL_SHA256_HEX], t[TCTL_SHA256_HEX], lines[1024];
-    assert_int_equal(tctl_object_put(f->store, "evil", 4, &evil, NULL), TCTL_OK);
-    assert_int_equal(tctl_object_put(f->store, "../repo", 7, &target, NULL), TCTL_OK);
+    assert_int_equal(tctl_object_put(&set, "evil", 4, &evil, NULL), TCTL_OK);
+    assert_int_equal(tctl_object_put(&set, "../repo", 7, &target, NULL), TCTL_OK);
     tctl_sha256_hex(&evil, e);
     tctl_sha256_hex(&target, t);
     static const char *const paths[] = {"../evil", "/tmp/trainctl-evil", "a/../../evil", "a//b", "./a", "a/",
