@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -21,6 +22,7 @@
 #include "manifest/trace.h"
 
 #define REPORT_LIMIT ((size_t)64 << 20)
+#define FULL_BYTES   65536u
 
 /* ---- before -------------------------------------------------------------------------------------------- */
 
@@ -129,6 +131,13 @@ static const char *copy_member(tctl_arena *arena, const json_t *object, const ch
     return text == NULL || text[0] == '\0' ? NULL : tctl_arena_copy(arena, text, strlen(text));
 }
 
+/* A child that could not even write why it failed. */
+static bool is_disk_full(const char *folder)
+{
+    struct statvfs fs;
+    return statvfs(folder, &fs) == 0 && fs.f_bavail * fs.f_frsize < FULL_BYTES;
+}
+
 /* Says what became of a child that did not end well. */
 static void judge_failure(tctl_arena *arena, const tctl_attempt *a, tctl_attempt_end *end)
 {
@@ -154,6 +163,8 @@ static void judge_failure(tctl_arena *arena, const tctl_attempt *a, tctl_attempt
         end->exit_code = TCTL_EXIT_PLUGIN;
     } else if (said != NULL && child->signal == 0) {
         end->reason = said;
+    } else if (is_disk_full(a->folder)) {
+        end->reason = tctl_arena_format(arena, "disk full: %s", tctl_child_reason(arena, child));
     } else {
         end->reason = tctl_child_reason(arena, child);
     }
@@ -265,6 +276,9 @@ tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_atte
         end.worker = a->spec->command == NULL ? read_report(arena, a->folder, "worker.json") : NULL;
         if (end.child.exit_code != 0 || end.child.log_disk_full)
             judge_failure(arena, a, &end);
+        else if (a->spec->command == NULL && end.worker == NULL)
+            st = tctl_fail(err, TCTL_EIO, "the worker ended well, but left no 'worker.json' in '%s'",
+                           a->folder);
         else if (has_outputs(arena, a, out, &end))
             st = collect_results(arena, a, out, &end, err);
     }

@@ -18,6 +18,7 @@
 
 #define CHILD_UMASK     022
 #define MAX_VARIABLES   512
+#define PADDED_LENGTH   4608 /* a path and an id */
 #define CURRENT_PERSONA 0xffffffffu
 
 /* Pinned in every contract. */
@@ -148,6 +149,20 @@ static void pin_number(builder *b, const char *name, uint64_t value)
     pin(b, name, text);
 }
 
+/* The environment lies above the stack, so its size decides the stack's addresses: with this, the same addresses
+ * whatever the run directory is called. */
+static void add_padding(builder *b, size_t length)
+{
+    size_t n = length < PADDED_LENGTH ? PADDED_LENGTH - length : 0;
+    char *padding = tctl_arena_take(b->arena, n + 1);
+    if (padding == NULL) {
+        b->failed = true;
+        return;
+    }
+    memset(padding, '-', n);
+    add(b, "TRAINCTL_PAD", padding);
+}
+
 static bool has(const builder *b, const char *name, size_t length)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -221,6 +236,7 @@ static void pin_all(builder *b, const tctl_envelope_request *request)
     pin_number(b, "TRAINCTL_SEED", request->seed);
     add(b, "TRAINCTL_OUT", request->out);
     add(b, "TRAINCTL_RUN", request->run);
+    add_padding(b, strlen(request->out) + strlen(request->run));
 }
 
 static int by_text(const void *a, const void *b)

@@ -131,6 +131,26 @@ static void the_same_request_makes_the_same_envelope(void **state)
     tctl_arena_destroy(arena);
 }
 
+/* Its size decides the addresses of a child's stack. */
+static void the_size_does_not_depend_on_where_the_run_lies(void **state)
+{
+    (void)state;
+    static const char *const from[] = {"PATH=/bin", NULL};
+    tctl_arena *arena = tctl_arena_create();
+    size_t sizes[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        tctl_envelope e = {0};
+        tctl_envelope_request request = {.run = i == 0 ? "a" : "longer", .threads = 1, .from = from};
+        request.out = i == 0 ? "/out" : "/somewhere/else/verify-17/out";
+        assert_int_equal(tctl_envelope_make(arena, &request, &e, NULL), TCTL_OK);
+        for (const char *const *v = e.variables; *v != NULL; v++)
+            sizes[i] += strlen(*v) + 1;
+        tctl_envelope_release(&e);
+    }
+    assert_int_equal(sizes[0], sizes[1]);
+    tctl_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +160,7 @@ int main(void)
         cmocka_unit_test(secrets_pass_and_are_recorded_by_name),
         cmocka_unit_test(bytes_that_are_not_text_are_recorded_by_name),
         cmocka_unit_test(the_same_request_makes_the_same_envelope),
+        cmocka_unit_test(the_size_does_not_depend_on_where_the_run_lies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
