@@ -152,35 +152,71 @@ out:
     return has;
 }
 
+/* Calls fn with the middle of every variable "<section>.<middle>.<key>". libgit2's own listing of remotes and
+ * submodules goes by regular expressions, and 1.5 leaks memory for each variable that does not match. */
+tctl_status tctl_git_config_each(const git_config *config, const char *section, const char *key,
+                                 tctl_git_config_fn *fn, void *arg, tctl_error *err)
+{
+    git_config_iterator *all = NULL;
+    git_config_entry *entry = NULL;
+    size_t s = strlen(section);
+    tctl_status status = TCTL_OK;
+    if (git_config_iterator_new(&all, config) != 0)
+        return tctl_fail_git(err, TCTL_EFORMAT, "cannot read the repository's configuration");
+    while (status == TCTL_OK && git_config_next(&entry, all) == 0) {
+        const char *name = entry->name, *dot = strrchr(name, '.');
+        if (strncmp(name, section, s) != 0 || name[s] != '.' || dot <= name + s || strcmp(dot + 1, key) != 0)
+            continue;
+        char *middle = strndup(name + s + 1, (size_t)(dot - name) - s - 1);
+        status = middle ? fn(arg, middle, entry->value, err) : tctl_fail_memory(err, strlen(name));
+        free(middle);
+    }
+    git_config_iterator_free(all);
+    return status;
+}
+
+typedef struct remotes {
+    tctl_code_ctx *ctx;
+    git_repository *repo;
+    const git_oid *commit;
+    json_t *list;
+    size_t n; /* looked at */
+    const char *last;
+} remotes;
+
+/* One remote: into the list if it holds the commit. Only its first URL counts. */
+static tctl_status describe_remote(void *arg, const char *name, const char *url, tctl_error *err)
+{
+    remotes *r = arg;
+    (void)err;
+    if (r->last && strcmp(r->last, name) == 0)
+        return TCTL_OK;
+    r->last = tctl_arena_copy(r->ctx->arena, name, strlen(name));
+    r->n++;
+    if (tctl_code_late(r->ctx) || !remote_has(r->repo, name, r->commit, r->ctx->arena))
+        return TCTL_OK;
+    const char *clean = tctl_code_clean_url(r->ctx->arena, url ? url : "");
+    json_t *entry = json_object();
+    tctl_code_set(r->ctx, entry, "name", tctl_path_to_json(name));
+    tctl_code_set(r->ctx, entry, "url", clean ? tctl_path_to_json(clean) : NULL);
+    tctl_code_append(r->ctx, r->list, entry);
+    return TCTL_OK;
+}
+
 static void describe_remotes(tctl_code_ctx *ctx, git_repository *repo, const git_oid *commit, json_t *ret)
 {
-    json_t *list = json_array();
-    git_strarray names = {NULL, 0};
-    if (git_remote_list(&names, repo) != 0)
+    remotes r = {.ctx = ctx, .repo = repo, .commit = commit, .list = json_array()};
+    git_config *config = NULL;
+    tctl_error why = {0};
+    if (git_repository_config_snapshot(&config, repo) != 0)
         tctl_code_note(ctx, "the remotes could not be read: %s", tctl_git_message());
-    bool looked_at_all = true;
-    for (size_t i = 0; i < names.count; i++) {
-        looked_at_all = !tctl_code_late(ctx);
-        if (!looked_at_all)
-            break;
-        if (!remote_has(repo, names.strings[i], commit, ctx->arena))
-            continue;
-        git_remote *remote = NULL;
-        json_t *entry = json_object();
-        tctl_code_set(ctx, entry, "name", tctl_path_to_json(names.strings[i]));
-        if (git_remote_lookup(&remote, repo, names.strings[i]) == 0 && git_remote_url(remote)) {
-            const char *url = tctl_code_clean_url(ctx->arena, git_remote_url(remote));
-            tctl_code_set(ctx, entry, "url", url ? tctl_path_to_json(url) : NULL);
-        }
-        git_remote_free(remote);
-        tctl_code_append(ctx, list, entry);
-    }
-    if (json_array_size(list) == 0 && looked_at_all)
-        tctl_code_note(ctx, names.count
-                                ? "the commit is on no remote: others cannot get it from there"
+    else if (tctl_git_config_each(config, "remote", "url", describe_remote, &r, &why) != TCTL_OK)
+        tctl_code_note(ctx, "the remotes could not be read: %s", why.message);
+    git_config_free(config);
+    if (json_array_size(r.list) == 0 && !ctx->late)
+        tctl_code_note(ctx, r.n ? "the commit is on no remote: others cannot get it from there"
                                 : "the repository has no remote: others cannot get the commit from one");
-    git_strarray_dispose(&names);
-    tctl_code_set(ctx, ret, "remotes_with_commit", list);
+    tctl_code_set(ctx, ret, "remotes_with_commit", r.list);
 }
 
 /* Branch, also of an unborn HEAD; null if HEAD is detached. */

@@ -55,8 +55,9 @@ static tctl_status fill_index(tctl_code_ctx *ctx, tctl_code_level *level, git_in
                            "git refuses such a name");
     }
     /* The levels below this one were listed behind it. */
-    memmove(ctx->files + kept, ctx->files + level->end_file,
-            (ctx->n_files - level->end_file) * sizeof *ctx->files);
+    if (kept < level->end_file)
+        memmove(ctx->files + kept, ctx->files + level->end_file,
+                (ctx->n_files - level->end_file) * sizeof *ctx->files);
     ctx->n_files -= level->end_file - kept;
     level->end_file = kept;
     for (size_t i = 0; i < level->n_links; i++) {

@@ -5,9 +5,9 @@
  * A submodule's files are kept in the submodule's own repository, under the same reference; the tree of the level
  * above holds the kept commit in the submodule's place. So nothing is copied from one repository to another.
  */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "manifest/code_internal.h"
 #include "manifest/path_json.h"
 
@@ -44,7 +44,6 @@ static void level_close(tctl_code_level *level)
     git_commit_free(level->head);
     git_odb_free(level->odb);
     git_index_free(level->index);
-    free(level->links);
 }
 
 /* The submodule moved: that is a change of the level above. */
@@ -64,14 +63,40 @@ static bool head_of(git_repository *repo, git_oid *ret)
     return git_reference_name_to_id(ret, repo, "HEAD") == 0;
 }
 
+typedef struct search {
+    tctl_arena *arena;
+    const char *path;
+    const char *name; /* of the submodule at `path`, or NULL */
+} search;
+
+static tctl_status match_path(void *arg, const char *name, const char *path, tctl_error *err)
+{
+    search *s = arg;
+    (void)err;
+    if (path && strcmp(path, s->path) == 0)
+        s->name = tctl_arena_copy(s->arena, name, strlen(name));
+    return TCTL_OK;
+}
+
+/* The URL that .gitmodules gives for the submodule at `path`. */
 static void describe_url(tctl_code_ctx *ctx, git_repository *parent, const char *path, json_t *entry)
 {
-    git_submodule *submodule = NULL;
-    if (git_submodule_lookup(&submodule, parent, path) == 0 && git_submodule_url(submodule)) {
-        const char *url = tctl_code_clean_url(ctx->arena, git_submodule_url(submodule));
-        tctl_code_set(ctx, entry, "url", url ? tctl_path_to_json(url) : NULL);
+    const char *file = tctl_path_join(ctx->arena, git_repository_workdir(parent), ".gitmodules");
+    git_config *opened = NULL, *config = NULL;
+    search s = {.arena = ctx->arena, .path = path};
+    const char *url = NULL, *key = NULL;
+    if (!file || git_config_open_ondisk(&opened, file) != 0 || git_config_snapshot(&config, opened) != 0)
+        goto out;
+    tctl_git_config_each(config, "submodule", "path", match_path, &s, NULL);
+    if (s.name)
+        key = tctl_arena_format(ctx->arena, "submodule.%s.url", s.name);
+    if (key && git_config_get_string(&url, config, key) == 0) {
+        const char *clean = tctl_code_clean_url(ctx->arena, url);
+        tctl_code_set(ctx, entry, "url", clean ? tctl_path_to_json(clean) : NULL);
     }
-    git_submodule_free(submodule);
+out:
+    git_config_free(config);
+    git_config_free(opened);
 }
 
 /* Captures one submodule; link->id becomes the kept commit. */

@@ -65,9 +65,9 @@ static tctl_status put_streamed(tctl_code_ctx *ctx, tctl_code_level *level, int 
     tctl_hasher *hasher = NULL;
     git_odb_stream *stream = NULL;
     char *chunk = malloc(room);
+    if (!chunk)
+        return tctl_fail_memory(err, room);
     tctl_status status = tctl_hasher_create(&hasher, err);
-    if (status == TCTL_OK && !chunk)
-        status = tctl_fail_memory(err, room);
     if (status == TCTL_OK && git_odb_open_wstream(&stream, level->odb, size, GIT_OBJECT_BLOB) != 0)
         unwritable(ctx);
     for (uint64_t done = 0; status == TCTL_OK && done < size;) {
@@ -110,9 +110,14 @@ static tctl_status put_file(tctl_code_ctx *ctx, tctl_code_level *level, const ch
     } else {
         size_t size = (size_t)st.st_size;
         data = malloc(size + 1);
-        status = data ? read_whole(fd, disk, data, size, err) : tctl_fail_memory(err, size);
-        if (status == TCTL_OK)
-            put_whole(ctx, level, data, size, known, ret);
+        if (!data) {
+            status = TCTL_ENOMEM;
+            tctl_fail_memory(err, size);
+        } else {
+            status = read_whole(fd, disk, data, size, err);
+            if (status == TCTL_OK)
+                put_whole(ctx, level, data, size, known, ret);
+        }
     }
     free(data);
     close(fd);

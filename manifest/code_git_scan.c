@@ -163,20 +163,21 @@ static char type_of_tracked(const scan *s, const git_index_entry *entry, const s
 
 static tctl_status add_link(scan *s, const git_index_entry *entry, tctl_error *err)
 {
-    tctl_code_level *level = s->level;
-    if (level->n_links == level->room_links) {
-        size_t room = level->room_links ? 2 * level->room_links : 8;
-        struct tctl_code_link *bigger = realloc(level->links, room * sizeof *bigger);
-        if (!bigger)
-            return tctl_fail_memory(err, room * sizeof *bigger);
-        level->links = bigger;
-        level->room_links = room;
-    }
     const char *path = tctl_arena_copy(s->ctx->arena, entry->path, strlen(entry->path));
     if (!path)
         return tctl_fail_memory(err, strlen(entry->path));
-    level->links[level->n_links++] = (struct tctl_code_link){.path = path, .id = entry->id};
+    s->level->links[s->level->n_links++] = (struct tctl_code_link){.path = path, .id = entry->id};
     return TCTL_OK;
+}
+
+/* Room for all submodules of the index. */
+static tctl_status take_links(tctl_code_ctx *ctx, tctl_code_level *level, tctl_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < git_index_entrycount(level->index); i++)
+        n += git_index_get_byindex(level->index, i)->mode == GIT_FILEMODE_COMMIT;
+    level->links = tctl_arena_take_array(ctx->arena, n + 1, sizeof *level->links);
+    return level->links ? TCTL_OK : tctl_fail_memory(err, n);
 }
 
 static tctl_status scan_present(scan *s, const char *path, const git_index_entry *entry,
@@ -321,7 +322,7 @@ static void join_renames(scan *s, size_t first_untracked)
 tctl_status tctl_code_git_scan(tctl_code_ctx *ctx, tctl_code_level *level, tctl_error *err)
 {
     scan s = {.ctx = ctx, .level = level, .filters = tctl_code_filters_of(ctx, level->repo, level->index)};
-    tctl_status status = TCTL_OK;
+    tctl_status status = take_links(ctx, level, err);
     level->first_file = ctx->n_files;
     const char *last = "";
     for (size_t i = 0; status == TCTL_OK && i < git_index_entrycount(level->index); i++) {

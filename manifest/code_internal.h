@@ -105,6 +105,10 @@ tctl_status tctl_code_git_capture(tctl_code_ctx *, git_repository *, json_t *ret
 tctl_status tctl_fail_git(tctl_error *err, tctl_status code, const char *fmt, ...) TCTL_COLD
     TCTL_PRINTF(3, 4);
 const char *tctl_git_message(void);
+typedef tctl_status tctl_git_config_fn(void *arg, const char *middle, const char *value, tctl_error *err);
+/* Calls fn for every variable "<section>.<middle>.<key>". */
+tctl_status tctl_git_config_each(const git_config *, const char *section, const char *key,
+                                 tctl_git_config_fn *fn, void *arg, tctl_error *err);
 /* A remote's URL without user, password and query. From the arena. */
 const char *tctl_code_clean_url(tctl_arena *, const char *url);
 /* Checking of a repository's owner, off and back on. */
@@ -122,7 +126,7 @@ typedef struct tctl_code_level {
     size_t first_file;   /* the files of this level are first_file .. end_file-1 */
     size_t end_file;
     size_t first_change, first_unstaged; /* of ctx->changes */
-    size_t n_links, room_links;
+    size_t n_links;
     struct tctl_code_link { /* a submodule */
         const char *path;   /* within the level */
         git_oid id;         /* recorded in the index; later: the commit that was kept */

@@ -137,7 +137,7 @@ tctl_status tctl_restore_fd(tctl_restore *r, int parent, const char *name, const
 {
     tctl_sha256 digest = {{0}};
     uint64_t size = 0;
-    int to;
+    int to = -1;
     tctl_status status = check_name(path, name, err);
     if (status == TCTL_OK)
         status = create(parent, name, path, type, &to, err);

@@ -156,7 +156,7 @@ bool tctl_environment_variables(const char *const *env, const char *const *secre
         const char *equals = strchr(env[i], '=');
         if (!equals || equals == env[i])
             continue;
-        bool named;
+        bool named = false;
         char *name = strndup(env[i], (size_t)(equals - env[i]));
         good = name && record(values, name, equals + 1, secrets, &named);
         if (good && named)

@@ -98,14 +98,13 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *arg)
         all->list = bigger;
         all->room = room;
     }
-    object *o = &all->list[all->n];
-    o->path = strdup(path);
-    if (!o->path) {
+    object found = {.path = strdup(path)};
+    if (!found.path) {
         all->no_memory = true;
         return 1;
     }
-    mapped_build_id(info, o->build_id);
-    all->n++;
+    mapped_build_id(info, found.build_id);
+    all->list[all->n++] = found;
     return 0;
 }
 
@@ -119,7 +118,7 @@ static bool digest_of(tctl_stat_cache *cache, const char *path, tctl_sha256 *ret
 {
     char real[PATH_MAX];
     struct stat st;
-    uint64_t size;
+    uint64_t size = 0;
     if (!realpath(path, real) || stat(real, &st) != 0 || !S_ISREG(st.st_mode))
         return false;
     if (cache && tctl_stat_cache_get(cache, real, &st, ret))

@@ -101,6 +101,21 @@ static void staged_alone_is_kept(void **state)
     json_decref(code);
 }
 
+static void a_large_file_is_streamed_into_git(void **state)
+{
+    fixture *f = *state;
+    make_project(f);
+    sh(f, "head -c 9000001 /dev/urandom >data.bin && cp data.bin large.bin");
+    json_t *code = capture(f);
+    assert_true(json_is_true(json_object_get(entry_of(code, "changes", "data.bin", "modified"), "binary")));
+    assert_same_tree(f, code);
+    f->request.no_vcs = true;
+    json_t *none = capture(f);
+    assert_string_equal(text_of(code, "digest"), text_of(none, "digest"));
+    json_decref(code);
+    json_decref(none);
+}
+
 static void the_same_tree_gives_the_same_commit(void **state)
 {
     fixture *f = *state;
@@ -381,6 +396,7 @@ int main(void)
         CASE(every_kind_of_change_is_seen_and_kept),
         CASE(index_branch_and_files_stay_as_they_are),
         CASE(staged_alone_is_kept),
+        CASE(a_large_file_is_streamed_into_git),
         CASE(the_same_tree_gives_the_same_commit),
         CASE(git_and_no_git_have_one_digest),
         CASE(a_folder_within_the_repository_is_named),

@@ -43,6 +43,7 @@ static void a_submodule_is_kept_in_its_own_repository(void **state)
     const json_t *sub = entry_of(clean, "submodules", "vendor/lib", NULL);
     assert_non_null(sub);
     assert_string_equal(text_of(sub, "commit"), text_of(sub, "recorded"));
+    assert_string_equal(text_of(sub, "url"), "../lib");
     assert_same_tree(f, clean);
 
     sh(f, "echo 'y = 2' >vendor/lib/y.py && echo z >vendor/lib/z.py");

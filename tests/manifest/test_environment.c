@@ -90,7 +90,7 @@ static void neither_host_nor_user_is_recorded(void **state)
 {
     (void)state;
     static const char *const env[] = {"USER=frida-the-user", "HOSTNAME=host-of-frida",
-                                      "HOME=/home/frida-the-user", NULL};
+                                      "HOME=/srv/frida-the-user", NULL};
     json_t *e = environment(env, NULL);
     char *all = json_dumps(e, 0);
     char host[256] = "";
