@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,15 +180,24 @@ static tctl_status write_array(writer *w, const json_t *array, unsigned depth)
     return status;
 }
 
+/*
+ * Beyond 2^53 only those integers are written that are what a double prints: they are reals that were read back (from
+ * 2^53 to 1e21 ECMAScript prints no exponent). All others would come out of another reader changed.
+ */
 static tctl_status write_integer(writer *w, json_int_t value)
 {
-    if (value > MAX_INTEGER || value < -MAX_INTEGER)
-        return tctl_fail(w->err, TCTL_EINVAL,
-                         "integer %" JSON_INTEGER_FORMAT
-                         " is beyond 2^53 and would not survive other readers of "
-                         "JSON; put it into a string",
-                         value);
-    tctl_buf_add_format(w->out, "%" JSON_INTEGER_FORMAT, value);
+    char exact[24], real[TCTL_REAL_TEXT];
+    snprintf(exact, sizeof exact, "%" JSON_INTEGER_FORMAT, value);
+    if (value > MAX_INTEGER || value < -MAX_INTEGER) {
+        tctl_format_real((double)value, real);
+        if (strcmp(exact, real) != 0)
+            return tctl_fail(
+                w->err, TCTL_EINVAL,
+                "integer %s is beyond 2^53 and would not survive other readers of JSON; put it into a "
+                "string",
+                exact);
+    }
+    tctl_buf_add_text(w->out, exact);
     return TCTL_OK;
 }
 
@@ -250,10 +260,46 @@ tctl_status tctl_json_pretty(const json_t *value, tctl_buf *ret, tctl_error *err
     return finish(&w, status);
 }
 
+/* ---- reading ---------------------------------------------------------------------------------------- */
+
+/* An integer for a real that holds a small one; NULL if it does not, or memory is out. */
+static json_t *small_integer(const json_t *value)
+{
+    double real = json_real_value(value); /* 0 for what is no real */
+    bool small = json_is_real(value) && real == floor(real) && fabs(real) <= (double)MAX_INTEGER;
+    return small ? json_integer((json_int_t)real) : NULL;
+}
+
+/* Makes integers of the reals that hold small ones, everywhere below `value`. */
+static void restore_integers(json_t *value)
+{
+    size_t n = json_array_size(value);
+    for (size_t i = 0; i < n; i++) {
+        json_t *item = json_array_get(value, i), *integer = small_integer(item);
+        if (integer)
+            json_array_set_new(value, i, integer);
+        else
+            restore_integers(item);
+    }
+    for (void *it = json_object_iter(value); it; it = json_object_iter_next(value, it)) {
+        json_t *item = json_object_iter_value(it), *integer = small_integer(item);
+        if (integer)
+            json_object_iter_set_new(value, it, integer);
+        else
+            restore_integers(item);
+    }
+}
+
 tctl_status tctl_json_parse(const char *name, const char *text, size_t size, json_t **ret, tctl_error *err)
 {
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
     json_error_t e;
-    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    json_t *value = json_loadb(text, size, flags, &e);
+    if (!value && json_error_code(&e) == json_error_numeric_overflow) {
+        /* A real from 2^63 to 1e21 looks like an integer that jansson can't hold. */
+        value = json_loadb(text, size, flags | JSON_DECODE_INT_AS_REAL, &e);
+        restore_integers(value);
+    }
     if (!value && json_error_code(&e) == json_error_out_of_memory)
         return tctl_fail_memory(err, size);
     if (!value)

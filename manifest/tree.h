@@ -37,7 +37,8 @@ typedef struct tctl_tree {
     tctl_tree_entry *entries; /* sorted by path bytes */
 } tctl_tree;
 
-/* Tells the phases apart, as "stat", "read" and "hash" differ by orders of magnitude. */
+/* Tells the phases apart, as "stat", "read" and "hash" differ by orders of magnitude. Called at most ten times a second
+ * and once at the end, by any thread, but by one at a time. */
 typedef struct tctl_tree_progress {
     void *impl;
     void (*update)(void *impl, uint64_t files_seen, uint64_t files_cached, uint64_t files_hashed,
@@ -51,10 +52,15 @@ typedef struct tctl_tree_request {
     const char *const *exclude;         /* relative paths left out, NULL-ended; NULL: none */
 } tctl_tree_request;
 
+/* Everything in *ret lives in the arena. A root that is a link is followed. Errors name path and reason: TCTL_EINVAL for
+ * FIFOs, sockets and devices, TCTL_ECHANGED for what changed while it was hashed, TCTL_ENOENT, TCTL_EIO. Of several, the
+ * one whose path comes first is told, with a note of how many there are. Files of the request's cache are not read if
+ * their token is known; new digests are put into it, and written every few seconds. */
 tctl_status tctl_tree_hash(const char *path, const tctl_tree_request *, tctl_arena *, tctl_tree *ret,
                            tctl_error *err);
 
-/* Names the first entries that differ between two trees, for messages: "changed: a/b", "missing: …", "new: …". */
+/* Names the first entries that differ between two trees, a line each, for messages: "changed: a/b (was 3 bytes, is 4)",
+ * "missing: …", "new: …", "and 7 more". Paths are escaped as in JSON. Nothing if the trees are equal. */
 void tctl_tree_explain(const tctl_tree *was, const tctl_tree *is, uint32_t at_most, tctl_buf *ret);
 
 #endif
