@@ -70,6 +70,7 @@ static const struct {
     {"CUDA_VISIBLE_DEVICES", BY_VALUE},
     {"NVIDIA_VISIBLE_DEVICES", BY_VALUE},
     {"TRAINCTL_PLUGIN_PATH", BY_VALUE},
+    {"TRAINCTL_SIMD", BY_VALUE}, /* the engine's kernels: the same bits from all of them */
     {"RANK", BY_VALUE},
     {"WORLD_SIZE", BY_VALUE},
     {"LOCAL_RANK", BY_VALUE},

@@ -281,7 +281,8 @@ static tctl_status run_epochs(trainer *t, score *test, tctl_error *err)
     return st;
 }
 
-/* Stages may replace the parameters; then the saved model is another than the one that was tested. */
+/* Stages may replace the parameters; then the saved model is another than the one that was tested, and the last epoch
+ * gets a second line of metrics. */
 static tctl_status finish(trainer *t, score *test, tctl_error *err)
 {
     const tctl_stage *o = t->options;
@@ -292,7 +293,7 @@ static tctl_status finish(trainer *t, score *test, tctl_error *err)
     if (!st && t->test.loader && tctl_native_has_run_end(t)) {
         st = tctl_native_evaluate(t, &t->test, test, err);
         tctl_metric values[2];
-        uint32_t m = put_score(values, "final_test_loss", "final_test_accuracy", test);
+        uint32_t m = put_score(values, "test_loss", "test_accuracy", test);
         if (!st && o->metrics)
             st = o->metrics->emit(o->host, t->view.epoch + 1, t->view.position.step, values, m, NULL, 0, err);
     }
