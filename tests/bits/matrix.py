@@ -149,6 +149,7 @@ def main():
     parser.add_argument("--spec", type=Path, default=example / "short.yaml")
     parser.add_argument("--expected", type=Path, default=example / "expected.json")
     parser.add_argument("--full", action="store_true", help="all combinations of resources, and other builds")
+    parser.add_argument("--once", action="store_true", help="one run, against the digest that is written down")
     arguments = parser.parse_args()
     trainctl, spec = arguments.build.resolve() / "bin" / "trainctl", arguments.spec.resolve()
     with tempfile.TemporaryDirectory(prefix="trainctl-bits-") as scratch:
@@ -156,8 +157,11 @@ def main():
         folder.mkdir()
         matrix = Matrix(trainctl, spec, folder, expectation(arguments.expected, spec))
         try:
-            resource_cases(matrix, arguments.full)
-            simd_cases(matrix)
+            if arguments.once:
+                matrix.check(words(SHORT[1]), SHORT[1])
+            else:
+                resource_cases(matrix, arguments.full)
+                simd_cases(matrix)
             if arguments.full:
                 compiler_cases(matrix, source, Path(scratch))
         except Failure as failure:
