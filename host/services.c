@@ -47,7 +47,7 @@ static const tctl_random random_service = {
 
 /* ---- log -------------------------------------------------------------------------------------------- */
 
-static void log_message(const tctl_host *host, int32_t level, const char *fmt, ...)
+static void TCTL_PRINTF(3, 4) log_message(const tctl_host *host, int32_t level, const char *fmt, ...)
 {
     const tctl_caller *caller = tctl_caller_of(host);
     const tctl_services *services = caller->services;

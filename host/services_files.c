@@ -195,7 +195,9 @@ static tctl_status artifact_commit(tctl_artifact *a, tctl_error *err)
     if (a->failed)
         status = tctl_fail(err, a->failed, "artifact '%s' was not written whole", a->name);
     else if (asprintf(&path, "%s/%s", a->services->request.out, a->name) < 0)
-        status = tctl_fail_memory(err, strlen(a->name)), path = NULL;
+        path = NULL;
+    if (!status && !path)
+        status = tctl_fail_memory(err, strlen(a->name));
     if (!status)
         status = publish(a, path, err);
     if (status)

@@ -108,7 +108,9 @@ static void wild_offsets_are_harmless(void **state)
         Elf64_Ehdr header;
         memcpy(&header, copy, sizeof header);
         for (int flips = 0; flips < 4; flips++) {
-            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
             /* In the header, the segment table or the section table: where offsets are. */
             size_t base = flips % 3 == 0 ? 0 : flips % 3 == 1 ? header.e_phoff : header.e_shoff;
             size_t at = (base + x % 512) % file.size;
