@@ -83,7 +83,7 @@ static void a_crash_is_the_result_of_one_check(void **state)
     (void)state;
     assert_int_equal(run("careless", NULL), 1);
     assert_said("ok create and destroy: \n");
-    assert_said("FAIL each host allocation failing once: crashed: Segmentation fault\n");
+    assert_said("FAIL each host allocation failing once: "); /* a signal, or a sanitizer's exit status */
     assert_said("ok with 8 threads: \n");
     assert_int_equal(run("crash_create", NULL), 1);
     assert_said("FAIL create and destroy: crashed: Aborted\n");
