@@ -285,7 +285,7 @@ static const tctl_cli_option options[] = {
     {.name = "--without", .value = "STAGE", .doc = "leave out a stage", .repeated = true},
     {.name = "--seed", .value = "N", .doc = "another root seed"},
     {.name = "--dry-run", .doc = "print the recipe, its digest and the inputs; run nothing"},
-    {.name = "--no-vcs", .doc = "do not look at git: record the spec only"},
+    {.name = "--no-vcs", .doc = "do not look at git: keep the code in the run store"},
     {.name = "--grace", .value = "SECONDS", .doc = "time between the first Ctrl-C and the kill (default 30)"},
     {.name = "--json", .doc = "print one JSON object at the end, and nothing else, to standard output"},
     {.name = "--quiet", .doc = "no progress, no curve, not the child's words", .letter = 'q'},
