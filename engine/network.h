@@ -7,7 +7,7 @@
  *
  * Numerics (the exact contract): every output element of a product is one chain of fused multiply-adds in
  * ascending k, from the bias or zero; sums over a batch are fixed leaves of consecutive samples joined by one
- * binary tree over the leaf number. Which thread computes what never shows.
+ * binary tree over the leaf number. Which thread computes what never shows. docs/numerics.md has every formula.
  */
 #ifndef TCTL_ENGINE_NETWORK_H
 #define TCTL_ENGINE_NETWORK_H
@@ -35,7 +35,9 @@ typedef struct tctl_network_request {
     tctl_pool *pool;
 } tctl_network_request;
 
-/* TCTL_ESPEC with the operator's position if shapes do not fit (kernel larger than the image, …). */
+/* TCTL_ESPEC, with the operator's name, if the model does not fit (kernel larger than the image, an unknown operator,
+ * more than 2^31 elements, …); TCTL_EINVAL for a request that makes no sense. The only place that reads the environment
+ * variable TRAINCTL_SIMD (tctl_simd_choose): it decides the time, not the bits. */
 tctl_status tctl_network_create(const tctl_network_request *, tctl_network **ret, tctl_error *err);
 void tctl_network_destroy(tctl_network *); /* NULL is fine */
 
