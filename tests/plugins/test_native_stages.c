@@ -212,12 +212,16 @@ static void moments_come_in_their_order(void **state)
 
 /* Puts a second batch-norm behind the convolution, or asks for what cannot be. */
 static bool rewrite_wrongly;
+static const char *wish; /* an attribute that is set as well; NULL: none */
 
 static tctl_status rewrite(tctl_stage *s, tctl_model *m, const tctl_model_service *models, tctl_error *err)
 {
     (void)s;
     const tctl_node extra = {
         .name = rewrite_wrongly ? "conv1" : "extra1", .op = "batchnorm", .n_inputs = 1, .inputs = {0}};
+    const tctl_attr attr = {.name = wish, .type = TCTL_TEXT, .text = "bf16"};
+    if (wish && models->set(m, 0, &attr, err))
+        return TCTL_EINVAL;
     tctl_status st = models->insert(m, 1, &extra, err);
     return st ? st : models->redirect(m, 2, 0, 1, err);
 }
@@ -252,6 +256,23 @@ static void a_rewrite_that_fails_names_the_stage(void **state)
     assert_string_equal(err.notes[0], "while stage 'probe' rewrote the model");
 }
 
+static void a_wish_that_is_not_understood_is_refused(void **state)
+{
+    (void)state;
+    setting s = usual;
+    s.stage = &graph_plugin;
+    tctl_error err;
+    wish = "amp.dtype";
+    tctl_status st = train(&s, &err);
+    wish = "memory.recompute";
+    tctl_status harmless = train(&s, NULL);
+    wish = NULL;
+    assert_int_equal(st, TCTL_EUNSUPPORTED);
+    assert_string_equal(
+        err.message, "the native trainer does not know 'amp.dtype', which a stage asks for at node 'conv1'");
+    assert_int_equal(harmless, TCTL_OK);
+}
+
 static const tctl_plugin useless_plugin = {TCTL_PLUGIN_HEADER, .name = "useless"};
 
 static void a_stage_that_cannot_serve_is_refused(void **state)
@@ -274,6 +295,7 @@ int main(void)
         cmocka_unit_test(moments_come_in_their_order),
         cmocka_unit_test(a_rewritten_model_is_what_is_trained),
         cmocka_unit_test(a_rewrite_that_fails_names_the_stage),
+        cmocka_unit_test(a_wish_that_is_not_understood_is_refused),
         cmocka_unit_test(a_stage_that_cannot_serve_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
