@@ -190,8 +190,11 @@ static tctl_status remove_entries(remover *r, int fd, const char *name, int leve
     if (level == 0)
         r->top = fd;
     tctl_status status = TCTL_OK;
-    struct dirent *entry = NULL;
-    while (status == TCTL_OK && (errno = 0, entry = readdir(dir)) != NULL) {
+    while (status == TCTL_OK) {
+        errno = 0;
+        struct dirent *entry = readdir(dir);
+        if (entry == NULL)
+            break;
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             status = remove_at(r, fd, entry->d_name, level + 1);
     }

@@ -87,6 +87,7 @@ static int run(tctl_command_line *line)
 
 static const char *const usage[] = {"-- WORD...", NULL};
 
+extern const tctl_command tctl_cmd_complete;
 const tctl_command tctl_cmd_complete = {
     .name = "complete",
     .summary = "Print completions of the last word, for shells",

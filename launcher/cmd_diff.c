@@ -150,6 +150,7 @@ static const tctl_cli_option options[] = {
     {.name = NULL},
 };
 
+extern const tctl_command tctl_cmd_diff;
 const tctl_command tctl_cmd_diff = {
     .name = "diff",
     .summary = "Show what differs between two runs",

@@ -187,6 +187,7 @@ static const tctl_cli_option options[] = {
     {NULL, NULL, NULL, false, 0},
 };
 
+extern const tctl_command tctl_cmd_doctor;
 const tctl_command tctl_cmd_doctor = {
     .name = "doctor",
     .summary = "tell which contract can be kept here, and why not more",

@@ -50,6 +50,7 @@ static const tctl_cli_option options[] = {
     {.name = NULL},
 };
 
+extern const tctl_command tctl_cmd_help;
 const tctl_command tctl_cmd_help = {
     .name = "help",
     .summary = "Explain trainctl, or one command",

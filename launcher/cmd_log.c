@@ -84,6 +84,7 @@ static const tctl_cli_option options[] = {
     {.name = NULL},
 };
 
+extern const tctl_command tctl_cmd_log;
 const tctl_command tctl_cmd_log = {
     .name = "log",
     .summary = "Print what a run's child said",

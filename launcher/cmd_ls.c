@@ -72,6 +72,7 @@ static const tctl_cli_option options[] = {
     {.name = NULL},
 };
 
+extern const tctl_command tctl_cmd_ls;
 const tctl_command tctl_cmd_ls = {
     .name = "ls",
     .summary = "List the runs, oldest first",

@@ -208,6 +208,7 @@ static const tctl_cli_option options[] = {
     {.name = NULL},
 };
 
+extern const tctl_command tctl_cmd_plugins;
 const tctl_command tctl_cmd_plugins = {
     .name = "plugins",
     .summary = "Show what plugins do, and test their claims",

@@ -292,6 +292,7 @@ static const tctl_cli_option options[] = {
     {.name = NULL},
 };
 
+extern const tctl_command tctl_cmd_run;
 const tctl_command tctl_cmd_run = {
     .name = "run",
     .summary = "Run a spec and seal what came of it in a manifest",

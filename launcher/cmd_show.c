@@ -92,6 +92,7 @@ static const tctl_cli_option options[] = {
     {.name = NULL},
 };
 
+extern const tctl_command tctl_cmd_show;
 const tctl_command tctl_cmd_show = {
     .name = "show",
     .summary = "Show what a run was and what it gave",

@@ -253,6 +253,7 @@ static const tctl_cli_option options[] = {
     {.name = NULL},
 };
 
+extern const tctl_command tctl_cmd_verify;
 const tctl_command tctl_cmd_verify = {
     .name = "verify",
     .summary = "Run a sealed run again and compare bit for bit",
