@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "manifest/path_json.h"
 #include "trainctl/ext/trainer.h"
 
 const char *tctl_type_text(int32_t type)
@@ -48,10 +49,11 @@ json_t *tctl_loaded_json(const tctl_loaded *loaded)
     char digest[TCTL_SHA256_HEX], abi[32];
     tctl_sha256_hex(&loaded->digest, digest);
     snprintf(abi, sizeof abi, "%u.%u", p->abi_major, p->abi_minor);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:s, s:s, s:o}", "use", loaded->use, "name",
-                     p->name, "version", p->version, "license", p->license, "path", loaded->path, "sha256",
-                     digest, "build_id", loaded->build_id, "abi", abi, "bits", tctl_bits_text(p->bits),
-                     "claims", tctl_claims_json(p->claims));
+    return json_pack("{s:o, s:s, s:s, s:s, s:o, s:s, s:s?, s:s, s:s, s:o}", "use",
+                     tctl_path_to_json(loaded->use), "name", p->name, "version", p->version, "license",
+                     p->license, "path", tctl_path_to_json(loaded->path), "sha256", digest, "build_id",
+                     loaded->build_id, "abi", abi, "bits", tctl_bits_text(p->bits), "claims",
+                     tctl_claims_json(p->claims));
 }
 
 static void add_real(tctl_buf *buf, double value)

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "base/json.h"
+#include "manifest/path_json.h"
 
 #define WAIT_MS 1000
 
@@ -28,7 +29,7 @@ void tctl_event_phase(int fd, const char *phase, const char *who)
 {
     if (fd < 0)
         return;
-    json_t *event = json_pack("{s:s, s:s}", "phase", phase, "plugin", who);
+    json_t *event = json_pack("{s:s, s:o}", "phase", phase, "plugin", tctl_path_to_json(who));
     tctl_buf line = TCTL_BUF_INIT;
     if (event && !tctl_json_canonical(event, &line, NULL) && tctl_buf_text(&line))
         tctl_event_send(fd, tctl_buf_text(&line), true);

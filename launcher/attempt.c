@@ -39,9 +39,10 @@ static tctl_status write_request(tctl_arena *arena, const tctl_attempt *a, const
     const char *path = tctl_path_join(arena, a->folder, "request.json");
     tctl_buf text = TCTL_BUF_INIT;
     json_t *request =
-        json_pack("{s:s, s:s, s:o, s:o, s:s?, s:o, s:s}", "path", a->spec->path, "folder", a->work_folder,
-                  "set", texts_json(a->asked->set), "without", texts_json(a->asked->without), "seed",
-                  a->asked->seed, "recipe_digest", tctl_json_sha256(a->recipe_digest), "out", out);
+        json_pack("{s:o, s:o, s:o, s:o, s:s?, s:o, s:o}", "path", tctl_path_to_json(a->spec->path), "folder",
+                  tctl_path_to_json(a->work_folder), "set", texts_json(a->asked->set), "without",
+                  texts_json(a->asked->without), "seed", a->asked->seed, "recipe_digest",
+                  tctl_json_sha256(a->recipe_digest), "out", tctl_path_to_json(out));
     tctl_status st =
         request == NULL || path == NULL ? tctl_fail_memory(err, 0) : tctl_json_pretty(request, &text, err);
     if (st == TCTL_OK)

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "host/describe.h"
 #include "manifest/environment.h"
+#include "manifest/path_json.h"
 
 /* ---- worker.json ------------------------------------------------------------------------------------- */
 
@@ -95,11 +96,18 @@ tctl_status tctl_worker_report_write(const tctl_worker_report *report, tctl_erro
 
 /* ---- error.json -------------------------------------------------------------------------------------- */
 
+/* A message may quote a path, whose bytes need not be UTF-8. */
+static json_t *words(const char *text)
+{
+    json_t *json = json_string(text);
+    return json ? json : tctl_path_to_json(text);
+}
+
 static json_t *notes_json(const tctl_error *e)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; list && i < e->n_notes; i++)
-        (void)json_array_append_new(list, json_string(e->notes[i]));
+        (void)json_array_append_new(list, words(e->notes[i]));
     return list;
 }
 
@@ -120,11 +128,11 @@ void tctl_worker_report_error(const tctl_worker_report *report, const tctl_error
     tctl_buf text = TCTL_BUF_INIT;
     render(report, failure, diags, &text);
     const char *rendered = tctl_buf_text(&text) ? tctl_buf_text(&text) : e->message;
-    json_t *root =
-        json_pack("{s:i, s:s, s:s, s:o, s:s, s:s}", "code", (int)e->code, "status", tctl_status_text(e->code),
-                  "message", e->message, "notes", notes_json(e), "hint", e->hint, "rendered", rendered);
+    json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:o, s:o}", "code", (int)e->code, "status",
+                             tctl_status_text(e->code), "message", words(e->message), "notes", notes_json(e),
+                             "hint", words(e->hint), "rendered", words(rendered));
     if (root && e->loc.file)
-        (void)json_object_set_new(root, "file", json_string(e->loc.file));
+        (void)json_object_set_new(root, "file", words(e->loc.file));
     if (root && e->loc.line) {
         (void)json_object_set_new(root, "line", json_integer(e->loc.line));
         (void)json_object_set_new(root, "column", json_integer(e->loc.col));

@@ -3,10 +3,12 @@
 #include "host/worker/request.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "manifest/path_json.h"
 
 #define LIMIT ((size_t)4 << 20)
 
@@ -30,6 +32,21 @@ static tctl_status text(const reader *r, const char *member, bool needed, const 
         return tctl_fail(r->err, TCTL_EFORMAT, "'%s': '%s' must be a text", r->name, member);
     *ret = tctl_arena_copy(r->arena, json_string_value(value), json_string_length(value));
     return *ret ? TCTL_OK : tctl_fail_memory(r->err, json_string_length(value));
+}
+
+/* A path, with the escapes of manifest/path_json.h. */
+static tctl_status path_text(const reader *r, const char *member, const char **ret)
+{
+    const json_t *value = json_object_get(r->root, member);
+    char *path = NULL;
+    if (!value)
+        return tctl_fail(r->err, TCTL_EFORMAT, "'%s' has no member '%s'", r->name, member);
+    tctl_status status = tctl_path_from_json(value, &path, r->err);
+    if (status)
+        return tctl_fail(r->err, status, "'%s': '%s' must be a path", r->name, member);
+    *ret = tctl_arena_copy(r->arena, path, strlen(path));
+    free(path);
+    return *ret ? TCTL_OK : tctl_fail_memory(r->err, 0);
 }
 
 /* A NULL-ended list; an absent one is empty. */
@@ -57,13 +74,13 @@ static tctl_status texts(const reader *r, const char *member, const char *const 
 static tctl_status read_members(const reader *r, const char *run, tctl_worker_request *ret)
 {
     const char *digest = NULL;
-    tctl_status status = text(r, "path", true, &ret->spec.path);
+    tctl_status status = path_text(r, "path", &ret->spec.path);
     if (!status)
-        status = text(r, "folder", true, &ret->spec.folder);
+        status = path_text(r, "folder", &ret->spec.folder);
     if (!status)
         status = text(r, "seed", false, &ret->spec.seed);
     if (!status)
-        status = text(r, "out", true, &ret->out);
+        status = path_text(r, "out", &ret->out);
     if (!status)
         status = text(r, "recipe_digest", true, &digest);
     if (!status)
