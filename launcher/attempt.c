@@ -70,7 +70,9 @@ static tctl_status child_argv(tctl_arena *arena, const tctl_attempt *a, const ch
 {
     const char **argv = tctl_arena_take_array(arena, 4, sizeof *argv);
     const char *program = NULL;
-    tctl_status st = argv == NULL ? tctl_fail_memory(err, 0) : tctl_program_path(arena, &program, err);
+    if (argv == NULL)
+        return tctl_fail_memory(err, 4 * sizeof *argv);
+    tctl_status st = tctl_program_path(arena, &program, err);
     if (st != TCTL_OK)
         return st;
     if (a->spec->command != NULL) {

@@ -115,13 +115,13 @@ static void add_columns(tctl_view *v, const json_t *numbers, const char *prefix)
     }
 }
 
-/* Once, from the first line: training, then test, then the rest, then timings. */
+/* Once, from the first line: training, then test, then the time. All else is in metrics.jsonl. */
 static void curve_heading(tctl_view *v, const json_t *values, const json_t *timings)
 {
-    static const char *const order[] = {"train_loss", "train_", "test_loss", "test_", ""};
+    static const char *const order[] = {"train_loss", "train_", "test_loss", "test_"};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         add_columns(v, values, order[i]);
-    add_columns(v, timings, "");
+    add_columns(v, timings, "seconds");
     fprintf(stderr, "%s%6s", v->colour ? "\033[1m" : "", "epoch");
     for (uint32_t i = 0; i < v->n_columns; i++) {
         char shown[sizeof v->names[0]];
