@@ -65,9 +65,9 @@ static const tctl_option options[] = {
     {"epochs", TCTL_INT, TCTL_OPT_SEMANTIC | TCTL_OPT_REQUIRED, NULL, 1, 1000000, 0, 0, NULL, NULL,
      "how often the training set is gone through", "0.1.0"},
     {"batch", TCTL_INT, TCTL_OPT_SEMANTIC, "128", 1, 1 << 20, 0, 0, NULL, "samples",
-     "samples per step; the last batch of an epoch may be smaller", "0.1.0"},
+     "taken in one step; the last batch of an epoch may be smaller", "0.1.0"},
     {"max_steps", TCTL_INT, TCTL_OPT_SEMANTIC, NULL, 1, INT64_MAX, 0, 0, NULL, "steps",
-     "stop after so many updates, also in the middle of an epoch; schedules end there", "0.1.0"},
+     "end after so many, also in the middle of an epoch; schedules end there too", "0.1.0"},
     {"optimizer", TCTL_PLUGIN, TCTL_OPT_SEMANTIC | TCTL_OPT_REQUIRED, NULL, 0, 0, 0, 0, optimizers, NULL,
      "how gradients change the weights", "0.1.0"},
     {"schedule", TCTL_PLUGIN, TCTL_OPT_SEMANTIC, "constant", 0, 0, 0, 0, schedules, NULL,
@@ -78,10 +78,10 @@ static const tctl_option options[] = {
      "take the training samples in a new random order each epoch", "0.1.0"},
     {"drop_last", TCTL_BOOL, TCTL_OPT_SEMANTIC, "false", 0, 0, 0, 0, NULL, NULL,
      "leave out a last batch that is not full", "0.1.0"},
-    {"trace_every", TCTL_COUNT, TCTL_OPT_SEMANTIC, "1 steps", 0, 1000000000, 0, 0, units, NULL,
+    {"trace_every", TCTL_COUNT, TCTL_OPT_SEMANTIC, "1 step", 0, 1000000000, 0, 0, units, NULL,
      "how often the bits of a step are recorded; 0 for never", "0.1.0"},
     {"eval_batch", TCTL_INT, 0, "250", 1, 1 << 20, 0, 0, NULL, "samples",
-     "samples that are evaluated at a time: memory and speed, not results", "0.1.0"},
+     "evaluated at a time: decides memory and speed, not results", "0.1.0"},
 };
 
 static const tctl_trainer vtable = {

@@ -96,8 +96,14 @@ static tctl_status compute_gradients(trainer *t, const tctl_loaded_batch *batch,
     return st ? st : tctl_network_backward(t->network, &b, err);
 }
 
+/* True for the last batch of a group that stages accumulate. */
+static bool ends_group(const trainer *t, const tctl_loaded_batch *batch)
+{
+    return t->view.batches_left == 0 || (batch->number + 1) % t->view.accumulate == 0;
+}
+
 /* Updates the parameters, or not, as the stages decide. */
-static tctl_status decide(trainer *t, tctl_error *err)
+static tctl_status decide(trainer *t, const tctl_loaded_batch *batch, tctl_error *err)
 {
     tctl_training *v = &t->view;
     v->action = TCTL_STEP_TAKE;
@@ -106,11 +112,28 @@ static tctl_status decide(trainer *t, tctl_error *err)
         return st;
     if (v->action == TCTL_STEP_HOLD && v->batches_left == 0)
         v->action = TCTL_STEP_TAKE; /* a group ends with its epoch */
+    if (v->action == TCTL_STEP_SKIP && !ends_group(t, batch))
+        t->dropped = true;
+    if (v->action == TCTL_STEP_TAKE && t->dropped)
+        v->action = TCTL_STEP_SKIP; /* some of the group's gradients were vetoed */
     if (v->action == TCTL_STEP_TAKE) {
         tctl_native_update(t);
         v->updates++;
     }
     return tctl_native_moment(t, STEP_DONE, err);
+}
+
+/* A vetoed group goes on to its end, so that groups stay where they are in the epoch. */
+static void move_on(trainer *t, const tctl_loaded_batch *batch)
+{
+    tctl_training *v = &t->view;
+    if (v->action == TCTL_STEP_HOLD || (t->dropped && !ends_group(t, batch))) {
+        v->micro_batch++;
+        return;
+    }
+    t->dropped = false;
+    v->micro_batch = 0;
+    v->position.step++;
 }
 
 tctl_status tctl_native_step(trainer *t, const tctl_loaded_batch *batch, tctl_error *err)
@@ -119,7 +142,7 @@ tctl_status tctl_native_step(trainer *t, const tctl_loaded_batch *batch, tctl_er
     look_at(t, batch);
     tctl_status st = compute_gradients(t, batch, err);
     if (!st)
-        st = decide(t, err);
+        st = decide(t, batch, err);
     if (!st) {
         t->batches++;
         st = tctl_native_trace_record(t, batch, err);
@@ -129,11 +152,6 @@ tctl_status tctl_native_step(trainer *t, const tctl_loaded_batch *batch, tctl_er
                   (unsigned long long)batch->number + 1, (unsigned long long)v->epoch + 1);
         return st;
     }
-    if (v->action == TCTL_STEP_HOLD) {
-        v->micro_batch++;
-    } else {
-        v->micro_batch = 0;
-        v->position.step++;
-    }
+    move_on(t, batch);
     return TCTL_OK;
 }

@@ -95,6 +95,7 @@ typedef struct trainer {
     double lr_factor; /* of the last update */
     tracer *tracer;   /* NULL: no trace */
     tctl_training view;
+    bool dropped;     /* a batch of the group under way was vetoed */
     uint64_t batches; /* done in this run: the trace's step */
     score epoch;      /* of the training batches so far */
     uint64_t started_ns, trace_ns;

@@ -36,12 +36,14 @@ static tctl_status hold_begin(tctl_stage *s, tctl_training *t, tctl_error *err)
     return TCTL_OK;
 }
 
+static bool hold_vetoes; /* the first batch of the second group */
+
 static tctl_status hold_decide(tctl_stage *s, tctl_training *t, int32_t *action, tctl_error *err)
 {
     (void)s;
     (void)err;
     if (t->micro_batch == 0)
-        *action = TCTL_STEP_HOLD;
+        *action = hold_vetoes && t->position.step == 1 ? TCTL_STEP_SKIP : TCTL_STEP_HOLD;
     return TCTL_OK;
 }
 
@@ -96,6 +98,21 @@ static void two_micro_batches_are_one_batch(void **state)
         memcpy(&b, seen.model + at, sizeof b);
         assert_true(fabsf(a - b) <= 1e-5f);
     }
+}
+
+static void a_veto_drops_its_whole_group(void **state)
+{
+    (void)state;
+    setting s = usual;
+    s.stage = &hold_plugin;
+    hold_vetoes = true;
+    tctl_error err;
+    tctl_status st = train(&s, &err);
+    hold_vetoes = false;
+    assert_int_equal(st, TCTL_OK);
+    assert_int_equal(probe.batches, 27);
+    assert_int_equal(probe.taken, 14);
+    assert_int_equal(probe.last_step, 14);
 }
 
 static tctl_status veto(tctl_stage *s, tctl_training *t, int32_t *action, tctl_error *err)
@@ -290,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_micro_batches_are_one_batch),
+        cmocka_unit_test(a_veto_drops_its_whole_group),
         cmocka_unit_test(a_vetoed_step_changes_no_parameter),
         cmocka_unit_test(a_loss_scale_leaves_the_bits_alone),
         cmocka_unit_test(moments_come_in_their_order),
