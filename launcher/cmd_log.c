@@ -14,12 +14,6 @@
 
 #define FOLLOW_NS 100000000
 
-static bool is_over(const tctl_run *run)
-{
-    return strcmp(tctl_run_state(run), TCTL_STATE_PREPARING) != 0 &&
-           strcmp(tctl_run_state(run), TCTL_STATE_RUNNING) != 0;
-}
-
 /* Copies what is there from the file's current position. */
 static tctl_status copy_rest(int fd, const char *path, tctl_error *err)
 {
@@ -60,7 +54,7 @@ static int show(const tctl_command_line *line, tctl_run *run, bool follow)
         tctl_run_release(run); /* what was written before the end is copied behind it */
         if (tctl_run_find(line->arena, "", run_path, run, &err) != TCTL_OK)
             st = err.code;
-        last_turn = st == TCTL_OK && is_over(run);
+        last_turn = st == TCTL_OK && tctl_state_is_final(tctl_run_state(run));
     }
     if (fd >= 0)
         close(fd);
@@ -72,7 +66,8 @@ static int run(tctl_command_line *line)
     tctl_run found = TCTL_RUN_NONE;
     int exit_code = tctl_runs_find(line, line->args[0], &found);
     if (exit_code == TCTL_EXIT_OK)
-        exit_code = show(line, &found, tctl_cli_has(line, "--follow") && !is_over(&found));
+        exit_code = show(line, &found,
+                         tctl_cli_has(line, "--follow") && !tctl_state_is_final(tctl_run_state(&found)));
     tctl_run_release(&found);
     return exit_code;
 }

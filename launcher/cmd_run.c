@@ -56,14 +56,12 @@ static json_t *result_json(const run_context *c, int exit_code)
 
 static void print_accuracy(const json_t *metrics)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach(json_object_get(metrics, "values"), key, value)
-    {
-        if (json_is_number(value) && strstr(key, "accuracy") != NULL)
-            printf("%-9s %.2f %%\n", strncmp(key, "test", 4) == 0 ? "accuracy" : key,
-                   100 * json_number_value(value));
-    }
+    const json_t *values = json_object_get(metrics, "values"),
+                 *accuracy = json_object_get(values, "test_accuracy");
+    if (!json_is_number(accuracy))
+        accuracy = json_object_get(values, "train_accuracy");
+    if (json_is_number(accuracy))
+        printf("accuracy  %.2f %%\n", 100 * json_number_value(accuracy));
 }
 
 static void print_result(const run_context *c)

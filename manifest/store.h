@@ -56,6 +56,9 @@ tctl_status tctl_run_create(tctl_arena *, const char *store, const char *name, t
 tctl_status tctl_run_set_state(tctl_run *, const char *state, const char *reason, int exit_code,
                                tctl_error *err);
 
+/* False for "preparing" and "running". */
+bool tctl_state_is_final(const char *state);
+
 /* "done", or what else `state` holds. Never NULL. */
 const char *tctl_run_state(const tctl_run *);
 /* Nanoseconds since 1970, 0 if not recorded. */
