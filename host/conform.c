@@ -293,7 +293,7 @@ static tctl_status run_all(suite *s, tctl_arena *arena, tctl_error *err)
             return status; /* a stage that cannot be made fails all that follow, for the same reason */
     }
     if (!s->probe)
-        s->request->report(s->request->report_arg, "its work", TCTL_CHECK_SKIPPED,
+        s->request->report(s->request->report_arg, TCTL_CHECK_WORK, TCTL_CHECK_SKIPPED,
                            "this suite knows sources, transforms, optimizers, schedules and hooks");
     return status || !s->probe ? status : run_options(s, arena, err);
 }

@@ -15,6 +15,9 @@
 
 enum { TCTL_CHECK_OK = 0, TCTL_CHECK_FAILED = 1, TCTL_CHECK_SKIPPED = 2 };
 
+/* The check that is reported as skipped for a plugin that the suite cannot put to work. */
+#define TCTL_CHECK_WORK "its work"
+
 typedef struct tctl_conform_request {
     tctl_plugins *plugins;
     const char *use, *folder;

@@ -96,6 +96,8 @@ static tctl_status check_words(const tctl_plugin *p, const char *who, tctl_error
     for (size_t i = 0; i < TCTL_COUNT_OF(words); i++) {
         if (!words[i].text || !*words[i].text)
             return tctl_fail(err, TCTL_EPLUGIN, "%s has no %s", who, words[i].what);
+        if (!tctl_lint_is_utf8(words[i].text))
+            return tctl_fail(err, TCTL_EPLUGIN, "%s has a %s that is not UTF-8", who, words[i].what);
     }
     if (!is_plugin_name(p->name))
         return tctl_fail(

@@ -7,6 +7,8 @@
 #ifndef TCTL_HOST_LINT_H
 #define TCTL_HOST_LINT_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "trainctl/plugin.h"
 
@@ -16,5 +18,8 @@ tctl_status tctl_plugin_lint(const tctl_plugin *, const char *who, tctl_error *e
 /* The option table of `who` alone; also for a trainer's operators. */
 tctl_status tctl_options_lint(const tctl_option *options, uint32_t n, uint32_t option_size, const char *who,
                               tctl_error *err);
+
+/* Whether a text is UTF-8, as all strings in tables must be. */
+bool tctl_lint_is_utf8(const char *text);
 
 #endif

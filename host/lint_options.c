@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "config/options.h"
+#include "config/utf8.h"
 #include "config/yaml.h"
 #include "host/lint.h"
 
@@ -25,6 +26,15 @@ typedef struct subject {
     char who[256]; /* "plugin './x.so': option 'lr'" */
     tctl_error *err;
 } subject;
+
+bool tctl_lint_is_utf8(const char *text)
+{
+    uint32_t code;
+    size_t size = strlen(text), at = 0;
+    for (size_t n; at < size && (n = tctl_utf8_decode(text + at, size - at, &code)) > 0;)
+        at += n;
+    return at == size;
+}
 
 static bool is_option_name(const char *name)
 {
@@ -59,6 +69,8 @@ static tctl_status check_doc(const subject *s)
     const char *doc = s->option->doc;
     if (!doc || !*doc)
         return wrong(s, "has no doc: one sentence on what it does");
+    if (!tctl_lint_is_utf8(doc) || (s->option->unit && !tctl_lint_is_utf8(s->option->unit)))
+        return wrong(s, "has a doc or a unit that is not UTF-8");
     if (doc[strlen(doc) - 1] == '.')
         return wrong(s, "has a doc that ends in a full stop");
     return TCTL_OK;
