@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "launcher/runs.h"
+#include "manifest/path_json.h"
 
 static json_t *run_json(const tctl_run *run)
 {
-    json_t *one =
-        json_pack("{s:s, s:s, s:s}", "id", run->id, "path", run->path, "state", tctl_run_state(run));
+    json_t *one = json_pack("{s:s, s:o, s:s}", "id", run->id, "path", tctl_text_to_json(run->path), "state",
+                            tctl_run_state(run));
     static const char *const members[] = {"started",  "finished", "reason",        "exit_code",
                                           "contract", "metrics",  "recipe_digest", "result_digest"};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {

@@ -18,6 +18,7 @@
 #include "launcher/interrupt.h"
 #include "launcher/record.h"
 #include "manifest/manifest.h"
+#include "manifest/path_json.h"
 
 #define DEFAULT_GRACE_SECONDS 30
 
@@ -45,8 +46,8 @@ static json_t *result_json(const run_context *c, int exit_code)
     json_t *none = json_null();
     if (c->end.child.exit_code != 0) /* the child's own, where there was one */
         exit_code = c->end.child.exit_code;
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:O, s:i, s:O, s:f, s:O}", "id", c->run.id, "path",
-                     c->run.path, "state", tctl_run_state(&c->run), "contract",
+    return json_pack("{s:s, s:o, s:s, s:s, s:o, s:O, s:i, s:O, s:f, s:O}", "id", c->run.id, "path",
+                     tctl_text_to_json(c->run.path), "state", tctl_run_state(&c->run), "contract",
                      tctl_contract_name(c->experiment.spec->contract), "recipe_digest",
                      tctl_json_sha256(&c->experiment.recipe_digest), "result_digest",
                      digest == NULL ? none : digest, "exit_code", exit_code, "reason",

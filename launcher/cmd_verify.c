@@ -188,11 +188,12 @@ static void print_verdict(const context *c)
 static json_t *verdict_json(const context *c, int exit_code)
 {
     json_t *none = json_null(), *contract = json_object_get(c->manifest, "contract");
-    return json_pack("{s:s, s:s?, s:O, s:O, s:s, s:O, s:i, s:s?}", "verdict", verdict_words[c->v.verdict],
-                     "reason", c->v.reason, "first_divergence",
+    return json_pack("{s:s, s:o, s:O, s:O, s:o, s:O, s:i, s:o}", "verdict", verdict_words[c->v.verdict],
+                     "reason", tctl_text_to_json(c->v.reason), "first_divergence",
                      c->v.first_divergence == NULL ? none : c->v.first_divergence, "checks", c->v.checks,
-                     "id", c->run.id == NULL ? c->line->args[0] : c->run.id, "contract",
-                     contract == NULL ? none : contract, "exit_code", exit_code, "folder", c->folder);
+                     "id", tctl_text_to_json(c->run.id == NULL ? c->line->args[0] : c->run.id), "contract",
+                     contract == NULL ? none : contract, "exit_code", exit_code, "folder",
+                     tctl_text_to_json(c->folder));
 }
 
 static void release(context *c)

@@ -308,6 +308,7 @@ tctl_status tctl_supervise(tctl_arena *arena, const tctl_child *child, tctl_chil
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         sigaddset(&watched, signals[i]);
     sigprocmask(SIG_BLOCK, &watched, &old_mask);
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored, children end without a status */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     double began = now_seconds();
     tctl_status st = TCTL_OK;

@@ -30,8 +30,8 @@ static const char *text_of(const json_t *object, const char *key)
 
 static void note(tctl_verification *v, const char *check, bool ok, const char *what)
 {
-    json_array_append_new(v->checks, json_pack("{s:s, s:b, s:s}", "check", check, "ok", (int)ok, "what",
-                                               what == NULL ? "out of memory" : what));
+    json_array_append_new(v->checks, json_pack("{s:s, s:b, s:o}", "check", check, "ok", (int)ok, "what",
+                                               tctl_text_to_json(what)));
 }
 
 void tctl_verify_passed(tctl_verification *v, const char *check, const char *what)

@@ -118,3 +118,9 @@ tctl_status tctl_path_from_json(const json_t *value, char **ret, tctl_error *err
     *ret = path;
     return TCTL_OK;
 }
+
+json_t *tctl_text_to_json(const char *text)
+{
+    json_t *value = text == NULL ? json_null() : json_string(text);
+    return value != NULL ? value : tctl_path_to_json(text);
+}

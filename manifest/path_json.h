@@ -16,6 +16,9 @@
 
 /* A new reference; NULL if memory is out. */
 json_t *tctl_path_to_json(const char *path);
+/* A message that may have such a path in it: as it is where that is possible, else escaped like one. NULL gives JSON's
+ * null. For people; there is no way back. */
+json_t *tctl_text_to_json(const char *text);
 /* Appends the escaped text, which is valid UTF-8. */
 void tctl_path_escape(const char *path, tctl_buf *ret);
 

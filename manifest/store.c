@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "manifest/path_json.h"
 #include "manifest/supervisor.h"
 
 #define RANDOM_CHARS  12 /* 60 bits */
@@ -243,7 +244,7 @@ tctl_status tctl_run_set_state(tctl_run *run, const char *state, const char *rea
 {
     json_object_set_new(run->state, "state", json_string(state));
     if (reason != NULL)
-        json_object_set_new(run->state, "reason", json_string(reason));
+        json_object_set_new(run->state, "reason", tctl_text_to_json(reason));
     if (exit_code >= 0)
         json_object_set_new(run->state, "exit_code", json_integer(exit_code));
     if (tctl_state_is_final(state))
