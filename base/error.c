@@ -35,7 +35,7 @@ static void format(char *out, size_t size, const char *fmt, va_list ap)
         cut(out, size - 1);
 }
 
-tctl_status tctl_vfail(tctl_error *err, tctl_status code, const char *fmt, va_list ap)
+tctl_status(tctl_vfail)(tctl_error *err, tctl_status code, const char *fmt, va_list ap)
 {
     if (err) {
         tctl_error_clear(err);
@@ -45,7 +45,7 @@ tctl_status tctl_vfail(tctl_error *err, tctl_status code, const char *fmt, va_li
     return code;
 }
 
-tctl_status tctl_fail(tctl_error *err, tctl_status code, const char *fmt, ...)
+tctl_status(tctl_fail)(tctl_error *err, tctl_status code, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -70,7 +70,7 @@ static tctl_status code_of_errno(int errnum)
     }
 }
 
-tctl_status tctl_fail_errno(tctl_error *err, int errnum, const char *fmt, ...)
+tctl_status(tctl_fail_errno)(tctl_error *err, int errnum, const char *fmt, ...)
 {
     tctl_status code = code_of_errno(errnum);
     if (!err)
@@ -92,7 +92,7 @@ tctl_status tctl_fail_errno(tctl_error *err, int errnum, const char *fmt, ...)
     return code;
 }
 
-tctl_status tctl_fail_at(tctl_error *err, tctl_status code, tctl_loc loc, const char *fmt, ...)
+tctl_status(tctl_fail_at)(tctl_error *err, tctl_status code, tctl_loc loc, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -103,7 +103,7 @@ tctl_status tctl_fail_at(tctl_error *err, tctl_status code, tctl_loc loc, const 
     return code;
 }
 
-tctl_status tctl_fail_memory(tctl_error *err, size_t size_bytes)
+tctl_status(tctl_fail_memory)(tctl_error *err, size_t size_bytes)
 {
     return tctl_fail(err, TCTL_ENOMEM, "out of memory: %zu bytes asked for", size_bytes);
 }

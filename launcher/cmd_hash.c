@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -31,7 +30,7 @@ typedef struct item {
     tctl_arena *arena; /* of the tree; NULL once it was printed */
     tctl_status status;
     tctl_tree tree;
-    tctl_error *error; /* from malloc; NULL: none */
+    tctl_error *error; /* in the arena; NULL: none */
     /* what its job last told */
     uint64_t seen, cached, hashed, bytes_hashed, bytes_to_hash;
     struct batch *batch;
@@ -210,7 +209,7 @@ static void hash_item(item *it, tctl_pool *pool)
                            : tctl_fail_memory(&err, sizeof err);
     if (it->status == TCTL_OK)
         return;
-    it->error = malloc(sizeof *it->error);
+    it->error = it->arena ? tctl_arena_take(it->arena, sizeof *it->error) : NULL;
     if (it->error)
         *it->error = err;
 }
@@ -248,7 +247,6 @@ static int finish_item(tctl_command_line *line, item *it, json_t *results)
     else if (json_array_append_new(results, tree_json(line, it->path, &it->tree)) != 0)
         code = tctl_cli_fail(line, &memory);
     tctl_arena_destroy(it->arena);
-    free(it->error);
     return code;
 }
 

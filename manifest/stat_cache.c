@@ -28,6 +28,7 @@
 struct tctl_stat_cache {
     char *path; /* NULL: nothing is written */
     int64_t opened;
+    bool damaged; /* the file is to be mended, even if nothing is new */
     tctl_stat_image old;
     pthread_mutex_t mutex; /* for all below */
     tctl_buf fresh;        /* records */
@@ -90,7 +91,8 @@ static void load(tctl_stat_cache *cache, const char *path, tctl_error *why)
         close(fd);
     if (opened != TCTL_OK && status == TCTL_OK)
         tctl_note(why, "what it holds is used, but new digests are not remembered");
-    /* A damaged file is mended by the next append; one that can't be read or locked is left alone. */
+    cache->damaged = status == TCTL_EFORMAT;
+    /* A damaged file is mended when the cache is written; one that can't be read or locked is left alone. */
     if (writable && (status == TCTL_OK || status == TCTL_EFORMAT)) {
         cache->path = strdup(path);
         if (!cache->path)
@@ -212,11 +214,13 @@ tctl_status tctl_stat_cache_flush(tctl_stat_cache *cache, tctl_error *err)
     pthread_mutex_lock(&cache->mutex);
     size_t n = cache->fresh.size - cache->n_written;
     bool rewrite = is_stale(cache);
-    if (n > 0 || rewrite) {
-        status = tctl_stat_file_append(cache->path, &cache->old, bytes_of(&cache->fresh) + cache->n_written,
-                                       n, rewrite, err);
-        if (status == TCTL_OK)
+    const uint8_t *records = n > 0 ? bytes_of(&cache->fresh) + cache->n_written : NULL;
+    if (n > 0 || rewrite || cache->damaged) {
+        status = tctl_stat_file_append(cache->path, &cache->old, records, n, rewrite, err);
+        if (status == TCTL_OK) {
             cache->n_written += n;
+            cache->damaged = false;
+        }
         if (rewrite)
             cache->n_replaced = cache->old.n_stale = 0;
     }

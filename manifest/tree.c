@@ -111,32 +111,12 @@ static tctl_status job_init(tctl_tree_job *job, const char *path, const tctl_tre
     atomic_flag_clear(&job->telling);
     job->told = job->flushed = monotonic();
     job->n_threads = request->pool ? tctl_pool_threads(request->pool) : 1;
-    job->scratch = calloc(job->n_threads, sizeof *job->scratch);
-    if (!job->scratch)
-        return tctl_fail_memory(err, job->n_threads * sizeof *job->scratch);
-    tctl_status status = TCTL_OK;
-    for (uint32_t i = 0; i < job->n_threads && status == TCTL_OK; i++) {
-        tctl_tree_scratch *s = &job->scratch[i];
-        s->arena = tctl_arena_create();
-        s->buffer = malloc(TCTL_TREE_BUFFER);
-        s->path = malloc(TCTL_TREE_PATH);
-        if (!s->arena || !s->buffer || !s->path)
-            return tctl_fail_memory(err, TCTL_TREE_BUFFER + TCTL_TREE_PATH);
-        status = tctl_hasher_create(&s->hasher, err);
-    }
-    return status;
+    return tctl_tree_scratch_create(job->n_threads, &job->scratch, err);
 }
 
 static void job_release(tctl_tree_job *job)
 {
-    for (uint32_t i = 0; job->scratch && i < job->n_threads; i++) {
-        tctl_arena_destroy(job->scratch[i].arena);
-        tctl_hasher_destroy(job->scratch[i].hasher);
-        free(job->scratch[i].buffer);
-        free(job->scratch[i].path);
-        free(job->scratch[i].nodes);
-    }
-    free(job->scratch);
+    tctl_tree_scratch_destroy(job->scratch, job->n_threads);
     free(job->folders);
     free(job->error_path);
     if (job->root >= 0)

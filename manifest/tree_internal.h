@@ -55,6 +55,12 @@ typedef struct tctl_tree_scratch { /* of one thread */
 
 enum { TCTL_TREE_BUFFER = 256 * 1024 };
 
+/* One for each thread. */
+tctl_status tctl_tree_scratch_create(uint32_t n_threads, tctl_tree_scratch **ret, tctl_error *err);
+void tctl_tree_scratch_destroy(tctl_tree_scratch *, uint32_t n_threads); /* NULL is fine */
+/* Puts a node with a copy of the name at `n`, behind those that are there; false if memory is out. */
+bool tctl_tree_scratch_add(tctl_tree_scratch *, size_t n, const char *name);
+
 typedef struct tctl_tree_job {
     const tctl_tree_request *request;
     const char *shown;    /* the root as the caller named it, for messages */

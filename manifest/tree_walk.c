@@ -200,23 +200,6 @@ static bool is_excluded(const tctl_tree_job *job, const tctl_tree_folder *folder
     return false;
 }
 
-/* Appends an entry to the thread's list; false if memory is out. */
-static bool add_name(tctl_tree_scratch *s, size_t n, const char *name)
-{
-    if (n == s->room) {
-        size_t room = s->room ? s->room * 2 : 1024;
-        tctl_tree_node *nodes = realloc(s->nodes, room * sizeof *nodes);
-        if (!nodes)
-            return false;
-        s->nodes = nodes;
-        s->room = room;
-    }
-    size_t length = strlen(name);
-    char *copy = tctl_arena_copy(s->arena, name, length);
-    s->nodes[n] = (tctl_tree_node){.name = copy, .name_length = (uint32_t)length};
-    return copy != NULL;
-}
-
 /* Reads all names of the open folder. */
 static bool read_names(walk *w, tctl_tree_scratch *s, tctl_tree_folder *folder)
 {
@@ -237,7 +220,7 @@ static bool read_names(walk *w, tctl_tree_scratch *s, tctl_tree_folder *folder)
             bool self = name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
             if (self || is_excluded(w->job, folder, name))
                 continue;
-            if (!add_name(s, n, name)) {
+            if (!tctl_tree_scratch_add(s, n, name)) {
                 fail_memory(w, n * sizeof *s->nodes);
                 return false;
             }

@@ -255,10 +255,12 @@ static void damage_gives_one_warning_and_is_mended(void **state)
         }
         assert_true(has(cache, 1));
         assert_false(has(cache, 2));
-        put(cache, 2);
-        put(cache, 3);
+        if (i % 2 == 0) { /* also if nothing is new */
+            put(cache, 2);
+            put(cache, 3);
+        }
         tctl_stat_cache_close(cache);
-        assert_int_equal(count(4), 3); /* no warning any more */
+        assert_int_equal(count(4), i % 2 == 0 ? 3 : 1); /* no warning any more */
     }
 }
 
