@@ -11,10 +11,8 @@ enum {
     PATCH_FLOATS = 1 << 16, /* patches of one chunk: half of a second-level cache */
     MIN_ROWS = 24,
     MAX_ROWS = 768,
-    DIRECT_ROWS = 96,      /* without patches, columns are cut as well */
-    DIRECT_COLUMNS = 64,   /* a multiple of every panel */
+    DIRECT_ROWS = 96,      /* without patches */
     TILE_FLOATS = 1 << 14, /* dweight of one chunk */
-    LEAF_ROWS = 192,       /* positions whose patches are gathered at once for dweight */
     MAX_UNIT_GROUPS = 16,
     MAX_PARTIAL_FLOATS = 1 << 22
 };
@@ -61,7 +59,7 @@ static size_t scratch_floats(const tctl_op_site *site, const tctl_conv *c)
     size_t forward = (size_t)c->row_grain * tctl_patches_stride(c->k);
     size_t input = (size_t)c->phase_grain * (tctl_patches_stride(taps * c->out_group) + (size_t)c->in_group);
     size_t slots = tctl_tree_slots(&c->leaves, tctl_leaves_units(&c->leaves, site->max_batch));
-    size_t weights = LEAF_ROWS * tctl_patches_stride(c->k_grain) +
+    size_t weights = TCTL_CONV_LEAF_ROWS * tctl_patches_stride(c->k_grain) +
                      slots * (size_t)(c->k_grain * c->out_group) + tctl_gemm_scratch_floats(site->simd);
     return max_size(max_size(forward, input), weights);
 }
@@ -136,10 +134,11 @@ static void forward_direct(void *arg, uint64_t chunk, uint32_t thread)
     (void)thread;
     const tctl_op_call *call = arg;
     const tctl_conv *c = call->self->plan;
-    const int64_t columns = (c->out + DIRECT_COLUMNS - 1) / DIRECT_COLUMNS, part = (int64_t)chunk % columns;
+    const int64_t columns = (c->out + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS,
+                  part = (int64_t)chunk % columns;
     const int64_t rows = call->n * c->window.out_height * c->window.out_width;
     const int64_t row0 = (int64_t)chunk / columns * c->row_grain, row1 = row0 + c->row_grain;
-    const int64_t j0 = part * DIRECT_COLUMNS, j1 = j0 + DIRECT_COLUMNS;
+    const int64_t j0 = part * TCTL_CONV_DIRECT_COLUMNS, j1 = j0 + TCTL_CONV_DIRECT_COLUMNS;
     multiply(call, 0, row0, row1 < rows ? row1 : rows, j0, j1 < c->out ? j1 : c->out,
              call->self->x[0] + row0 * c->in, (size_t)c->in);
 }
@@ -153,7 +152,7 @@ void tctl_conv_forward(const tctl_op_call *call)
                   pack_weights, &copy);
     if (c->direct) {
         int64_t chunks = (rows + c->row_grain - 1) / c->row_grain;
-        chunks *= (c->out + DIRECT_COLUMNS - 1) / DIRECT_COLUMNS;
+        chunks *= (c->out + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS;
         tctl_pool_run(call->pool, (uint64_t)chunks, forward_direct, &copy);
     } else {
         tctl_op_ranges(call, rows, c->row_grain, forward_rows);

@@ -19,6 +19,12 @@
 #include "engine/patches.h"
 #include "engine/tree.h"
 
+/* How work is cut: decides the time only. */
+enum {
+    TCTL_CONV_LEAF_ROWS = 192,    /* positions whose patches are gathered at once for dweight */
+    TCTL_CONV_DIRECT_COLUMNS = 64 /* without patches, columns are cut too: a multiple of every panel */
+};
+
 typedef struct tctl_conv {
     tctl_window window;
     int64_t in, out, groups; /* channels */

@@ -143,18 +143,17 @@ static void gather_and_multiply(void *arg, uint64_t chunk, uint32_t thread)
 }
 
 /* 1 x 1: dy is its own matrix of patches. Chunk: some rows, and some panels of columns. */
-enum { DIRECT_COLUMNS = 64 };
-
 static void multiply_direct(void *arg, uint64_t chunk, uint32_t thread)
 {
     (void)thread;
     const tctl_op_call *call = arg;
     const tctl_operation *self = call->self;
     const tctl_conv *c = self->plan;
-    const int64_t columns = (c->in + DIRECT_COLUMNS - 1) / DIRECT_COLUMNS;
+    const int64_t columns = (c->in + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS;
     const int64_t rows = call->n * c->window.height * c->window.width;
     const int64_t row0 = (int64_t)chunk / columns * c->phase_grain, row1 = row0 + c->phase_grain;
-    const int64_t j0 = (int64_t)chunk % columns * DIRECT_COLUMNS, j1 = j0 + DIRECT_COLUMNS;
+    const int64_t j0 = (int64_t)chunk % columns * TCTL_CONV_DIRECT_COLUMNS,
+                  j1 = j0 + TCTL_CONV_DIRECT_COLUMNS;
     tctl_gemm_call product = {
         .simd = call->simd,
         .m = (size_t)((row1 < rows ? row1 : rows) - row0),
@@ -180,7 +179,7 @@ void tctl_conv_input_gradient(const tctl_op_call *call)
     if (c->direct) {
         int64_t rows = call->n * c->window.height * c->window.width;
         int64_t chunks = (rows + c->phase_grain - 1) / c->phase_grain;
-        chunks *= (c->in + DIRECT_COLUMNS - 1) / DIRECT_COLUMNS;
+        chunks *= (c->in + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS;
         tctl_pool_run(call->pool, (uint64_t)chunks, multiply_direct, &copy);
     } else {
         tctl_pool_run(call->pool, (uint64_t)(phases * chunks_of_phase(c, call->n)), gather_and_multiply,

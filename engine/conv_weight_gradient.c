@@ -9,8 +9,6 @@
 #include "engine/conv.h"
 #include "engine/reduce.h"
 
-enum { LEAF_ROWS = 192 }; /* as in the plan */
-
 typedef struct weight_job {
     const tctl_op_call *call;
     int64_t units; /* of the batch */
@@ -59,8 +57,9 @@ static void sum_leaf(const share *s, int64_t unit, int64_t leaf, float *out)
 {
     int64_t first, last;
     tctl_leaves_range(&s->c->leaves, s->job->call->n, unit, leaf, &first, &last);
-    for (int64_t row = first; row < last; row += LEAF_ROWS)
-        multiply(s, row, row + LEAF_ROWS < last ? row + LEAF_ROWS : last, out, row == first);
+    for (int64_t row = first; row < last; row += TCTL_CONV_LEAF_ROWS)
+        multiply(s, row, row + TCTL_CONV_LEAF_ROWS < last ? row + TCTL_CONV_LEAF_ROWS : last, out,
+                 row == first);
 }
 
 /* The subtree of the chunk's units, to its place among the partial sums. */
@@ -94,7 +93,7 @@ static void weight_chunk(void *arg, uint64_t chunk, uint32_t thread)
     s.run = number / job->k_parts / c->groups;
     s.gemm_scratch = tctl_op_scratch(job->call, thread);
     s.patches = s.gemm_scratch + tctl_gemm_scratch_floats(job->call->simd);
-    s.slots = s.patches + LEAF_ROWS * tctl_patches_stride(c->k_grain);
+    s.slots = s.patches + TCTL_CONV_LEAF_ROWS * tctl_patches_stride(c->k_grain);
     sum_run(&s);
 }
 

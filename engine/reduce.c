@@ -14,7 +14,7 @@ typedef struct sums_job {
     int64_t n_units, width;
 } sums_job;
 
-/* Chunk: one leaf, or some channels of it. */
+/* Chunk: one leaf. */
 static void sum_leaf(void *arg, uint64_t chunk, uint32_t thread)
 {
     (void)thread;

@@ -242,6 +242,23 @@ static const toy zoo[] = {
      {CONV(.out = 8, .kernel = 3, .pad = 1, .no_bias = 1), BATCHNORM, RELU, MAXPOOL(.kernel = 2),
       CONV(.out = 16, .kernel = 3, .pad = 1, .no_bias = 1), BATCHNORM, RELU, MAXPOOL(.kernel = 2), FLATTEN,
       LINEAR(32), RELU, LINEAR(10)}},
+    {"more units than partial sums",
+     20,
+     20,
+     1,
+     40,
+     0,
+     {CONV(.out = 3, .kernel = 3, .pad = 1), RELU, CONV(.out = 4, .kernel = 3, .stride = 2, .pad = 1),
+      AVGPOOL, LINEAR(3)}},
+    {"more weights than a chunk takes", 0, 0, 200, 100, 0, {LINEAR(150), RELU, LINEAR(130), RELU, LINEAR(3)}},
+    {"more taps than a chunk takes",
+     4,
+     3,
+     40,
+     3,
+     0,
+     {CONV(.out = 64, .kernel = 3, .pad = 1, .groups = 1), RELU, CONV(.out = 70, .kernel = 3, .pad = 1), RELU,
+      CONV(.out = 130, .kernel = 1), AVGPOOL, LINEAR(3)}},
 };
 
 enum { ZOO = sizeof zoo / sizeof zoo[0] };
