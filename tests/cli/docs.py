@@ -3,7 +3,7 @@
 """Keeps the documents that follow from the option tables: docs.py BUILD SOURCE [--update].
 
 Without --update it only compares: the parts of docs/cli.md and share/man/trainctl.1 that are made from the tables,
-share/schema/manifest-1.json, and that completion offers every option.
+docs/plugins-reference.md, share/schema/manifest-1.json, and that completion offers every option.
 """
 import json
 import pathlib
@@ -63,6 +63,33 @@ def man(commands):
             yield f".PP\nExamples:\n.PP\n.nf\n.RS\n{roff(examples)}\n.RE\n.fi\n"
 
 
+def option_rows(options):
+    if not options:
+        return "\nNo options.\n"
+    rows = "\n| option | type | range | default | |\n|---|---|---|---|---|\n"
+    for o in options:
+        default = f"`{o['default']}`" if o["default"] is not None else "required" if o["required"] else "–"
+        doc = o["doc"] + (f", in {o['unit']}" if o["unit"] else "")
+        doc += "" if o["changes_results"] else " (never changes a result)"
+        kind = o["type"] + (", a list" if o["repeated"] else "")
+        rows += f"| `{o['name']}` | {kind} | {(o['range'] or '').replace('|', ' · ')} | {default} | {doc} |\n"
+    return rows
+
+
+def reference():
+    """Every plugin of the tree, from its own tables."""
+    yield ("# Plugins of the tree\n\nMade from the plugins' own tables by `tests/cli/docs.py`; `trainctl plugins NAME` prints "
+           "the same for any plugin.\n")
+    names = sorted(path.stem for path in (BUILD / "lib/trainctl/plugins").glob("*.so"))
+    for p in (json.loads(trainctl("plugins", name, "--json")) for name in names):
+        effect = "may be added or left out without changing a bit" if p["bits"] == "same" else "part of the recipe"
+        yield f"\n## {p['name']}\n\n{p['summary'][:1].upper() + p['summary'][1:]}. Provides "
+        yield ", ".join(f"`{e}`" for e in p["provides"]) + f"; {effect}.\n"
+        yield option_rows(p["options"])
+        for op in p["operators"]:
+            yield f"\n### {op['name']}\n\n{op['doc'][:1].upper() + op['doc'][1:]}.\n" + option_rows(op["options"])
+
+
 def between(text, begin, end, content):
     """`text` with what stands behind the line with `begin`, and before `end`, replaced."""
     start = text.index("\n", text.index(begin)) + 1
@@ -88,6 +115,7 @@ def main():
     wrong += keep("docs/cli.md", between(text, "<!-- From here on", None, "".join(markdown(commands))))
     text = (SOURCE / "share/man/trainctl.1").read_text(encoding="utf-8")
     wrong += keep("share/man/trainctl.1", between(text, '.\\" From here', ".SH EXIT STATUS", "".join(man(commands))))
+    wrong += keep("docs/plugins-reference.md", "".join(reference()))
     schema = json.dumps(json.loads(trainctl("show", "--schema")), indent=2, sort_keys=True) + "\n"
     wrong += keep("share/schema/manifest-1.json", schema)
     if trainctl("complete", "--", "").split() != sorted(c["name"] for c in commands):
