@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/utf8.h"
 
 enum { MAX_DEPTH = 2048 }; /* jansson's parser has the same limit */
 
@@ -25,38 +26,6 @@ typedef struct writer {
 } writer;
 
 static tctl_status write_value(writer *w, const json_t *value, unsigned depth);
-
-/* Length of the well-formed UTF-8 sequence at p (RFC 3629: no surrogates, no overlong forms), or 0. */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    unsigned char low = 0x80, high = 0xbf;
-    size_t n;
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        n = 2;
-    else if (p[0] >= 0xe0 && p[0] <= 0xef)
-        n = 3;
-    else if (p[0] >= 0xf0 && p[0] <= 0xf4)
-        n = 4;
-    else
-        return 0;
-    if (p[0] == 0xe0)
-        low = 0xa0;
-    else if (p[0] == 0xed)
-        high = 0x9f;
-    else if (p[0] == 0xf0)
-        low = 0x90;
-    else if (p[0] == 0xf4)
-        high = 0x8f;
-    if (left < n || p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++) {
-        if (p[i] < 0x80 || p[i] > 0xbf)
-            return 0;
-    }
-    return n;
-}
 
 /* RFC 8785, 3.2.2.2: the two-character escapes, \u00xx for other control characters, all else as it is. */
 static void write_control(tctl_buf *out, unsigned char c)
@@ -74,7 +43,8 @@ static tctl_status write_string(writer *w, const char *text, size_t size)
     tctl_buf_add_char(w->out, '"');
     size_t plain = 0; /* begin of what has not been copied yet */
     for (size_t i = 0; i < size;) {
-        size_t n = utf8_length(p + i, size - i);
+        uint32_t code;
+        size_t n = tctl_utf8_decode(text + i, size - i, &code);
         if (n == 0)
             return tctl_fail(w->err, TCTL_EINVAL, "text for JSON is not UTF-8: byte 0x%02x at offset %zu",
                              p[i], i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 for positions and excerpts: decoding one code point, its width on a terminal, repairing bytes. */
+/* UTF-8 for positions and excerpts: a code point's width on a terminal, repairing bytes, lines. */
 #ifndef TCTL_CONFIG_UTF8_H
 #define TCTL_CONFIG_UTF8_H
 
@@ -8,10 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-
-/* Decodes the code point at text[0..size). Returns its length, 1 to 4 bytes, or 0 if the bytes are no UTF-8: cut
- * short, overlong, a surrogate, above U+10FFFF. *ret is written on success. */
-size_t tctl_utf8_decode(const char *text, size_t size, uint32_t *ret);
+#include "base/utf8.h"
 
 /* Cells on a terminal: 0 for combining and format characters, 2 for wide ones, else 1. By our own table of
  * Unicode 14.0, since wcwidth depends on the locale. */

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "config/options.h"
-#include "config/utf8.h"
+#include "base/utf8.h"
 #include "config/yaml.h"
 #include "host/lint.h"
 

@@ -7,50 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of the valid UTF-8 sequence at p (no overlong forms, no surrogates, nothing above U+10FFFF), 0 if there
- * is none. The NUL at the end of the text stops every sequence. */
-static size_t utf8_length(const uint8_t *p)
-{
-    if (p[0] < 0x80)
-        return 1;
-    uint8_t low = 0x80, high = 0xbf; /* of the second byte */
-    size_t n;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-        n = 2;
-    } else if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        n = 3;
-        low = p[0] == 0xe0 ? 0xa0 : 0x80;
-        high = p[0] == 0xed ? 0x9f : 0xbf;
-    } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        n = 4;
-        low = p[0] == 0xf0 ? 0x90 : 0x80;
-        high = p[0] == 0xf4 ? 0x8f : 0xbf;
-    } else {
-        return 0;
-    }
-    if (p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++) {
-        if (p[i] < 0x80 || p[i] > 0xbf)
-            return 0;
-    }
-    return n;
-}
+#include "base/utf8.h"
 
 void tctl_path_escape(const char *path, tctl_buf *ret)
 {
-    const uint8_t *p = (const uint8_t *)path;
-    while (*p) {
-        size_t n = utf8_length(p);
+    for (size_t left = strlen(path); left > 0;) {
+        uint32_t code;
+        size_t n = tctl_utf8_decode(path, left, &code);
         if (n == 0) {
-            tctl_buf_add_format(ret, "\\x%02x", *p);
+            tctl_buf_add_format(ret, "\\x%02x", (unsigned char)*path);
             n = 1;
-        } else if (*p == '\\') {
+        } else if (*path == '\\') {
             tctl_buf_add(ret, "\\\\", 2);
         } else {
-            tctl_buf_add(ret, p, n);
+            tctl_buf_add(ret, path, n);
         }
-        p += n;
+        path += n;
+        left -= n;
     }
 }
 
