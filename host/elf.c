@@ -7,6 +7,8 @@
 #include <link.h>
 #include <string.h>
 
+#include "manifest/elf.h"
+
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
 #elif defined(__aarch64__)
@@ -35,8 +37,7 @@
 #define ORDER ELFDATA2MSB
 #endif
 
-#define MAX_SYMBOLS  (1u << 20)
-#define MAX_BUILD_ID 64u
+#define MAX_SYMBOLS (1u << 20)
 
 typedef struct reader {
     tctl_arena *arena;
@@ -75,31 +76,15 @@ static tctl_status check_header(const reader *r, ElfW(Ehdr) * header)
     return TCTL_OK;
 }
 
-/* Notes are (name size, description size, type), then name and description, each padded to 4 bytes. */
 static tctl_status read_notes(const reader *r, const ElfW(Phdr) * segment, tctl_elf *elf)
 {
-    uint64_t at = segment->p_offset, end = segment->p_offset + segment->p_filesz;
-    ElfW(Nhdr) note;
-    while (end >= at && end <= r->size && copy_out(r, at, &note, sizeof note)) {
-        uint64_t name = at + sizeof note, description = name + ((uint64_t)note.n_namesz + 3) / 4 * 4;
-        uint64_t next = description + ((uint64_t)note.n_descsz + 3) / 4 * 4;
-        if (next > end)
-            return TCTL_OK;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof "GNU" &&
-            note.n_descsz <= MAX_BUILD_ID && memcmp(r->data + name, "GNU", sizeof "GNU") == 0) {
-            char *hex = tctl_arena_take(r->arena, (size_t)note.n_descsz * 2 + 1);
-            if (!hex)
-                return tctl_fail_memory(r->err, note.n_descsz);
-            for (uint32_t i = 0; i < note.n_descsz; i++) {
-                hex[2 * i] = "0123456789abcdef"[r->data[description + i] >> 4];
-                hex[2 * i + 1] = "0123456789abcdef"[r->data[description + i] & 15];
-            }
-            elf->build_id = hex;
-            return TCTL_OK;
-        }
-        at = next;
-    }
-    return TCTL_OK;
+    char hex[TCTL_BUILD_ID_HEX];
+    if (segment->p_offset > r->size || segment->p_filesz > r->size - segment->p_offset ||
+        !tctl_elf_notes_build_id(r->data + segment->p_offset, (size_t)segment->p_filesz,
+                                 (size_t)segment->p_align, false, hex))
+        return TCTL_OK;
+    elf->build_id = tctl_arena_copy(r->arena, hex, strlen(hex));
+    return elf->build_id ? TCTL_OK : tctl_fail_memory(r->err, strlen(hex) + 1);
 }
 
 /* dlopen maps a segment that is not there and dies of SIGBUS when it is touched: look first. */
