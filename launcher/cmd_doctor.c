@@ -190,7 +190,7 @@ static const tctl_cli_option options[] = {
 extern const tctl_command tctl_cmd_doctor;
 const tctl_command tctl_cmd_doctor = {
     .name = "doctor",
-    .summary = "tell which contract can be kept here, and why not more",
+    .summary = "Tell which contract can be kept here, and why not more",
     .usage = usage,
     .options = options,
     .details =
