@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/options.h"
 #include "base/utf8.h"
+#include "config/options.h"
 #include "config/yaml.h"
 #include "host/lint.h"
 

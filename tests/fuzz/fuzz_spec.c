@@ -21,7 +21,12 @@ static char *first_override(const char *text, size_t size)
         return NULL;
     const char *newline = memchr(text, '\n', size);
     size_t length = (newline ? (size_t)(newline - text) : size) - 5;
-    return strndup(text + 5, length);
+    char *copy = malloc(length + 1);
+    if (copy) {
+        memcpy(copy, text + 5, length);
+        copy[length] = '\0';
+    }
+    return copy;
 }
 
 static void show(tctl_diags *diags, const tctl_spec *spec)
