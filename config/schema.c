@@ -139,13 +139,28 @@ static json_t *role_reference(const char *extension)
     return reference(key);
 }
 
+static json_t *value_schema(const tctl_option *option);
+
+static json_t *reserved_keys(const char *section_name)
+{
+    const tctl_spec_section *section = section_name ? tctl_spec_section_find(section_name) : NULL;
+    json_t *properties = json_object();
+    for (uint32_t i = 0; section && i < section->n_options; i++) {
+        const tctl_option *option = &section->options[i];
+        json_t *value = with(value_schema(option), "description", json_string(option->doc));
+        properties = with(properties, option->name, value);
+    }
+    return properties;
+}
+
 static json_t *section_schema(const tctl_option *option)
 {
     json_t *ref = reference(option->choices[0]);
     if (option->type == TCTL_SECTION)
         return ref;
-    if (option->type == TCTL_SECTION_MAP)
-        return json_pack("{s:s, s:o}", "type", "object", "additionalProperties", ref);
+    if (option->type == TCTL_SECTION_MAP) /* names are free but for the keys of a second section */
+        return json_pack("{s:s, s:o, s:o}", "type", "object", "properties", reserved_keys(option->choices[1]),
+                         "additionalProperties", ref);
     return json_pack("{s:s, s:o}", "type", "array", "items", ref);
 }
 

@@ -296,7 +296,9 @@ static tctl_status read_parts(tctl_spec_reader *r, const tctl_spec_request *requ
         status = tctl_spec_read_model(r);
     if (!status)
         status = tctl_spec_read_stages(r);
-    return status ? status : read_resources(r);
+    if (!status)
+        status = read_resources(r);
+    return status ? status : tctl_spec_read_determinism(r); /* its defaults follow the contract */
 }
 
 /* TCTL_EPLUGIN if only plugins are to blame, else TCTL_ESPEC. */

@@ -6,6 +6,7 @@
 #define TCTL_CONFIG_SPEC_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "config/options.h"
 #include "trainctl/ext/trainer.h"
@@ -39,6 +40,20 @@ typedef struct tctl_op_spec {
     int32_t inputs[TCTL_NODE_MAX_INPUTS]; /* `from:`; default: the operator before, or TCTL_MODEL_INPUT */
 } tctl_op_spec;
 
+/* `determinism:`: what the envelope and its libraries do for a child; docs/determinism.md explains each. Contract `off`
+ * turns off what the spec does not turn on. */
+typedef struct tctl_determinism {
+    bool variables;       /* pin the variables by which numerical libraries choose kernels */
+    bool fixed_addresses; /* no address space randomisation */
+    bool interposer, sort_directories, libc_seeds, seeded_entropy, keep_denormals;
+    bool python, python_seeds, torch, state_check;
+    bool sample_seeds;                /* `data: {seed_scope: sample}`; only with `run:` */
+    uint32_t trace;                   /* every so many optimizer steps; 0: no trace */
+    const char *const *unpinned;      /* names of variables that are not pinned; NULL-ended */
+    const struct tctl_config *config; /* the section with its defaults expanded */
+    bool is_default;                  /* nothing in it differs from the contract's defaults */
+} tctl_determinism;
+
 typedef struct tctl_spec {
     const char *path, *folder; /* as given; absolute folder */
     const char *text;          /* the whole file, for excerpts */
@@ -56,6 +71,7 @@ typedef struct tctl_spec {
         *outputs; /* with `run:`: names relative to the output folder; patterns are not expanded */
     const char *const *secrets; /* names of variables that are passed to the child and never recorded */
     tctl_resources resources;
+    tctl_determinism determinism;
     json_t *recipe;    /* what decides the bits; `resources` is not in it */
     tctl_arena *arena; /* owns all of it but the recipe */
 } tctl_spec;
@@ -99,8 +115,10 @@ void tctl_spec_destroy(tctl_spec *); /* NULL is fine */
  *    "model": [{"op", "name", "from": [NAME or "input"], "options": {…}}],
  *    "train": {"plugin", "options"}, "stages": [{"name", "plugin", "options"}]}
  *
- * or "run" and "outputs" instead of "model" and "train". Defaults are expanded; only options that may change
- * results are in it, and only stages that may (TCTL_BITS_RECIPE). `name`, `resources` and `secrets` are not.
+ * or "run", "outputs", "seed_scope" ("worker", "sample") and "determinism": {…} instead of "model" and "train"; a
+ * trainer's recipe has "determinism" only where a knob is not at its default, because the native engine needs none of
+ * them. Defaults are expanded; only options that may change results are in it, and only stages that may
+ * (TCTL_BITS_RECIPE). `name`, `resources` and `secrets` are not.
  * A new reference; NULL if memory is out.
  */
 json_t *tctl_spec_recipe(const tctl_spec *);

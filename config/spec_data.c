@@ -137,6 +137,8 @@ tctl_status tctl_spec_read_data(tctl_spec_reader *r)
     for (size_t i = 0; i < data->n; i++) {
         const tctl_yaml_pair *pair = &data->pairs[i];
         tctl_data_spec *one = &r->spec->data[r->spec->n_data];
+        if (strcmp(pair->key->text, "seed_scope") == 0)
+            continue; /* of the mapping itself: spec_determinism.c */
         if (!tctl_name_check(&r->ctx, pair->key, "a data set's name") || pair->value->broken)
             continue;
         *one = (tctl_data_spec){.name = pair->key->text, .loc = pair->value->loc};

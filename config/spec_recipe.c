@@ -116,7 +116,10 @@ json_t *tctl_spec_recipe(const tctl_spec *spec)
     } else {
         bad |= set(recipe, "run", json_string(spec->command));
         bad |= set(recipe, "outputs", texts_json(spec->outputs, spec->n_outputs));
+        bad |= set(recipe, "seed_scope", json_string(spec->determinism.sample_seeds ? "sample" : "worker"));
     }
+    if (spec->command || !spec->determinism.is_default)
+        bad |= set(recipe, "determinism", tctl_config_json(spec->determinism.config, true));
     if (bad) {
         json_decref(recipe);
         return NULL;

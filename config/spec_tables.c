@@ -18,11 +18,16 @@ static const char *const trainer[] = {TCTL_TRAINER_ID, NULL};
 static const char *const source[] = {TCTL_SOURCE_ID, NULL};
 static const char *const transform[] = {TCTL_TRANSFORM_ID, NULL};
 static const char *const stage[] = {TCTL_GRAPH_ID, TCTL_HOOKS_ID, TCTL_EXPORTER_ID, TCTL_ENVELOPE_ID, NULL};
-static const char *const data_section[] = {"data", NULL};
+static const char *const addresses[] = {"fixed", "random", NULL};
+static const char *const entropy[] = {"count", "seeded", NULL};
+static const char *const denormals[] = {"keep", "off", NULL};
+static const char *const seed_scopes[] = {"worker", "sample", NULL};
+static const char *const data_section[] = {"data", "data-keys", NULL}; /* of a set; of the mapping itself */
 static const char *const model_section[] = {"model", NULL};
 static const char *const transforms_section[] = {"transforms", NULL};
 static const char *const stages_section[] = {"stages", NULL};
 static const char *const resources_section[] = {"resources", NULL};
+static const char *const determinism_section[] = {"determinism", NULL};
 
 static const tctl_option top[] = {
     {.name = "name",
@@ -47,7 +52,7 @@ static const tctl_option top[] = {
      .type = TCTL_SECTION_MAP,
      .flags = TCTL_OPT_SEMANTIC,
      .choices = data_section,
-     .doc = "the data sets by name; trainers look for 'train' and 'test'",
+     .doc = "the data sets by name; trainers look for 'train' and 'test'; 'seed_scope' is no set",
      .since = "0.1.0"},
     {.name = "model",
      .type = TCTL_SECTION_LIST,
@@ -71,6 +76,12 @@ static const tctl_option top[] = {
      .type = TCTL_SECTION,
      .choices = resources_section,
      .doc = "what decides the time and never the bits",
+     .since = "0.1.0"},
+    {.name = "determinism",
+     .type = TCTL_SECTION,
+     .flags = TCTL_OPT_SEMANTIC,
+     .choices = determinism_section,
+     .doc = "single knobs of the envelope around the child; docs/determinism.md explains them",
      .since = "0.1.0"},
     {.name = "run",
      .type = TCTL_TEXT,
@@ -106,6 +117,18 @@ static const tctl_option data[] = {
      .type = TCTL_PATH,
      .flags = TCTL_OPT_SEMANTIC | TCTL_OPT_HASHED,
      .doc = "a file or folder that the command of 'run' reads; instead of 'use'",
+     .since = "0.1.0"},
+};
+
+static const tctl_option data_keys[] = {
+    {.name = "seed_scope",
+     .type = TCTL_ENUM,
+     .flags = TCTL_OPT_SEMANTIC,
+     .default_yaml = "worker",
+     .choices = seed_scopes,
+     .doc = "with 'run': 'sample' seeds Python, NumPy and torch anew for each sample of a torch data set, "
+            "from epoch "
+            "and index, so that the number of workers changes nothing; 'worker' leaves it to the framework",
      .since = "0.1.0"},
 };
 
@@ -190,6 +213,59 @@ static const tctl_option resources[] = {
      .since = "0.1.0"},
 };
 
+#define SWITCH(key, words)                                                                                   \
+    {                                                                                                        \
+        .name = key, .type = TCTL_BOOL, .flags = TCTL_OPT_SEMANTIC, .default_yaml = "true", .doc = words,    \
+        .since = "0.1.0"                                                                                     \
+    }
+
+static const tctl_option determinism[] = {
+    SWITCH("variables", "pin the environment variables by which numerical libraries choose their kernels"),
+    {.name = "unpin",
+     .type = TCTL_TEXT,
+     .flags = TCTL_OPT_SEMANTIC | TCTL_OPT_REPEATED,
+     .doc = "names of pinned variables that are left out: the program finds its own default",
+     .since = "0.1.0"},
+    {.name = "addresses",
+     .type = TCTL_ENUM,
+     .flags = TCTL_OPT_SEMANTIC,
+     .default_yaml = "fixed",
+     .choices = addresses,
+     .doc = "address space randomisation: 'fixed' switches it off where that is permitted",
+     .since = "0.1.0"},
+    SWITCH("interposer",
+           "preload the library that the next five keys speak of, and that reports what was loaded"),
+    SWITCH("sort_directories", "directories list their entries in byte order"),
+    SWITCH("libc_seeds", "the C library's generators and C++'s random_device start from the run's seed"),
+    {.name = "entropy",
+     .type = TCTL_ENUM,
+     .flags = TCTL_OPT_SEMANTIC,
+     .default_yaml = "count",
+     .choices = entropy,
+     .doc = "reads of the kernel's random numbers: count them, or answer them from the run's seed",
+     .since = "0.1.0"},
+    {.name = "denormals",
+     .type = TCTL_ENUM,
+     .flags = TCTL_OPT_SEMANTIC,
+     .default_yaml = "keep",
+     .choices = denormals,
+     .doc = "'keep' undoes a library's flush-to-zero and names the library; 'off' does not look",
+     .since = "0.1.0"},
+    SWITCH("python", "put the Python shim on the path, which the next four keys speak of"),
+    SWITCH("python_seeds", "seed Python's and NumPy's generators before the script's first line"),
+    SWITCH("torch",
+           "deterministic algorithms and seeds in PyTorch, TensorFlow and JAX, where they are imported"),
+    SWITCH("state_check", "notice flags that the script or a library turned back"),
+    {.name = "trace",
+     .type = TCTL_INT,
+     .flags = TCTL_OPT_SEMANTIC,
+     .default_yaml = "1",
+     .int_max = 1000000000,
+     .unit = "optimizer steps",
+     .doc = "between records of a command's trace; 0: no trace",
+     .since = "0.1.0"},
+};
+
 #define SECTION(key, table, words)                                                                           \
     {                                                                                                        \
         .name = key, .doc = words, .options = table, .n_options = TCTL_COUNT_OF(table)                       \
@@ -198,10 +274,13 @@ static const tctl_option resources[] = {
 static const tctl_spec_section sections[] = {
     SECTION("", top, "the top level of a spec"),
     SECTION("data", data, "one data set: a value of 'data'"),
+    SECTION("data-keys", data_keys, "a key of 'data' itself, beside the names of data sets"),
     SECTION("transforms", transforms, "one transform of a data set"),
     SECTION("model", model, "one operator: an item of 'model'"),
     SECTION("stages", stages, "one stage: an item of 'stages'"),
     SECTION("resources", resources, "the value of 'resources'"),
+    SECTION("determinism", determinism,
+            "the value of 'determinism'; with 'contract: off' all of it is off that is not turned on"),
 };
 
 const tctl_spec_section *tctl_spec_sections(uint32_t *ret_n)

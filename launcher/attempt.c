@@ -56,10 +56,13 @@ static tctl_status prepare(tctl_arena *arena, const tctl_attempt *a, const char 
 {
     const char *spec = tctl_path_join(arena, a->folder, "spec.yaml");
     *out = tctl_path_join(arena, a->folder, "out");
-    if (spec == NULL || *out == NULL)
+    const char *report = tctl_path_join(arena, a->folder, "report");
+    if (spec == NULL || *out == NULL || report == NULL)
         return tctl_fail_memory(err, 0);
     if (mkdir(*out, 0777) != 0)
         return tctl_fail_errno(err, errno, "cannot create '%s'", *out);
+    if (mkdir(report, 0777) != 0)
+        return tctl_fail_errno(err, errno, "cannot create '%s'", report);
     tctl_status st = tctl_file_replace(spec, a->spec->text, a->spec->text_size, 0666, err);
     return st == TCTL_OK ? write_request(arena, a, *out, err) : st;
 }
@@ -90,21 +93,41 @@ static tctl_status child_argv(tctl_arena *arena, const tctl_attempt *a, const ch
     return TCTL_OK;
 }
 
+/* A file of ours beside the worker, absolute; NULL if it is not installed: a run goes on without it. */
+static const char *own_library(tctl_arena *arena, const char *name)
+{
+    const char *program = NULL;
+    if (tctl_program_path(arena, &program, NULL) != TCTL_OK)
+        return NULL;
+    const char *prefix = tctl_path_folder(arena, tctl_path_folder(arena, program));
+    const char *path = prefix == NULL ? NULL : tctl_arena_format(arena, "%s/lib/trainctl/%s", prefix, name);
+    return path != NULL && tctl_path_exists(path) ? path : NULL;
+}
+
 static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const char *out,
                                  tctl_envelope *ret, tctl_error *err)
 {
     const char *const *secrets = tctl_secret_names(arena, a->spec);
-    if (secrets == NULL)
-        return tctl_fail_memory(err, 0);
+    const tctl_determinism *d = &a->spec->determinism;
     tctl_envelope_request request = {
         .run = a->run_id,
         .out = out,
+        .report = tctl_path_join(arena, a->folder, "report"),
+        .trace_fine = a->trace_fine,
+        .trace_dump = a->trace_dump,
+        .trace_stop = a->trace_stop,
+        .interposer = d->interposer ? own_library(arena, "libtrainctl-det.so") : NULL,
+        .python = d->python ? own_library(arena, "python") : NULL,
+        .determinism = d,
         .seed = a->spec->seed,
         .threads = a->spec->resources.threads,
-        .knobs = a->spec->contract != TCTL_CONTRACT_OFF,
         .secrets = secrets,
         .from = (const char *const *)environ,
     };
+    if (a->spec->command != NULL && d->trace > 0)
+        request.trace = tctl_path_join(arena, a->folder, "trace.bin");
+    if (secrets == NULL || request.report == NULL || (d->trace > 0 && a->spec->command && !request.trace))
+        return tctl_fail_memory(err, 0);
     return tctl_envelope_make(arena, &request, ret, err);
 }
 
@@ -282,7 +305,7 @@ tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_atte
         else if (a->spec->command == NULL && end.worker == NULL)
             st = tctl_fail(err, TCTL_EIO, "the worker ended well, but left no 'worker.json' in '%s'",
                            a->folder);
-        else if (has_outputs(arena, a, out, &end))
+        else if (a->trace_stop != NULL || has_outputs(arena, a, out, &end))
             st = collect_results(arena, a, out, &end, err);
     }
     tctl_envelope_release(&envelope);

@@ -17,11 +17,14 @@ typedef struct tctl_attempt {
     const tctl_spec_request *asked; /* set, without and seed, as the worker is to read them */
     const tctl_sha256 *recipe_digest;
     const char *run_id;
-    const char
-        *folder; /* of this attempt, absolute; exists. Gets spec.yaml, request.json, log.txt, out/, … */
+    const char *
+        folder; /* of this attempt, absolute; exists. Gets spec.yaml, request.json, log.txt, out/, report/, … */
     const char *work_folder; /* where a command runs; where relative paths of the spec start */
     double grace_seconds;
     tctl_view *view;
+    /* Of a command's trace, NULL: nothing of the kind. "A-B": steps recorded in more detail (trace-fine.bin); a step
+     * whose tensors are written (dump-N/); the step after which the child ends with status 0. */
+    const char *trace_fine, *trace_dump, *trace_stop;
 } tctl_attempt;
 
 typedef struct tctl_attempt_end {

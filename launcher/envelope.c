@@ -18,7 +18,7 @@
 
 #define CHILD_UMASK     022
 #define MAX_VARIABLES   512
-#define PADDED_LENGTH   4608 /* a path and an id */
+#define PADDED_LENGTH   16384 /* paths: of folders, a trace, our libraries, the user's */
 #define CURRENT_PERSONA 0xffffffffu
 
 /* Pinned in every contract. */
@@ -101,6 +101,7 @@ typedef struct builder {
     const char *const *from;
     const char **variables;
     size_t n;
+    size_t path_bytes; /* of variables whose length differs between a run and its verification */
     json_t *values, *names, *secrets, *replaced;
     bool failed;
 } builder;
@@ -150,11 +151,38 @@ static void pin_number(builder *b, const char *name, uint64_t value)
     pin(b, name, text);
 }
 
+/* Ours in front of the user's. What is recorded is the user's part: where we are installed changes no bit. */
+static void prepend(builder *b, const char *name, const char *ours)
+{
+    const char *theirs = lookup(b->from, name, strlen(name));
+    bool alone = theirs == NULL || *theirs == '\0';
+    if (ours == NULL)
+        return;
+    const char *value = alone ? ours : tctl_arena_format(b->arena, "%s:%s", ours, theirs);
+    if (value == NULL) {
+        b->failed = true;
+        return;
+    }
+    add(b, name, value);
+    if (!alone)
+        record_value(b, name, theirs);
+    b->path_bytes += strlen(ours) + (alone ? 0 : 1) + (alone ? strlen(name) + 2 : 0);
+}
+
+/* A variable whose value is a place of this attempt: not recorded, and its length is padded. */
+static void add_place(builder *b, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    add(b, name, value);
+    b->path_bytes += strlen(name) + strlen(value) + 2;
+}
+
 /* The environment lies above the stack, so its size decides the stack's addresses: with this, the same addresses
  * whatever the run directory is called. */
-static void add_padding(builder *b, size_t length)
+static void add_padding(builder *b)
 {
-    size_t n = length < PADDED_LENGTH ? PADDED_LENGTH - length : 0;
+    size_t n = b->path_bytes < PADDED_LENGTH ? PADDED_LENGTH - b->path_bytes : 0;
     char *padding = tctl_arena_take(b->arena, n + 1);
     if (padding == NULL) {
         b->failed = true;
@@ -225,9 +253,10 @@ static void pin_all(builder *b, const tctl_envelope_request *request)
         {"PYTHONHASHSEED", "python.hash"}, {"PL_GLOBAL_SEED", "lightning"}, {"WDS_SEED", "webdataset"}};
     for (size_t i = 0; i < sizeof pinned / sizeof pinned[0]; i++)
         pin(b, pinned[i][0], pinned[i][1]);
-    for (size_t i = 0; request->knobs && i < sizeof knobs / sizeof knobs[0]; i++)
+    bool library_variables = request->determinism->variables;
+    for (size_t i = 0; library_variables && i < sizeof knobs / sizeof knobs[0]; i++)
         pin(b, knobs[i][0], knobs[i][1]);
-    if (request->knobs) /* vendor's rule: the code path must be named, and exist */
+    if (library_variables) /* vendor's rule: the code path must be named, and exist */
         pin(b, "MKL_CBWR", __builtin_cpu_supports("avx2") ? "AVX2,STRICT" : "COMPATIBLE");
     for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++)
         pin_number(b, thread_counts[i], request->threads);
@@ -235,9 +264,37 @@ static void pin_all(builder *b, const tctl_envelope_request *request)
         pin_number(b, seeds[i][0], tctl_foreign_seed(request->seed, seeds[i][1]) & 0xffffffffu);
     pin(b, "PL_SEED_WORKERS", "1");
     pin_number(b, "TRAINCTL_SEED", request->seed);
-    add(b, "TRAINCTL_OUT", request->out);
-    add(b, "TRAINCTL_RUN", request->run);
-    add_padding(b, strlen(request->out) + strlen(request->run));
+    const char *knob_text = tctl_envelope_knobs(b->arena, request->determinism);
+    if (knob_text == NULL) {
+        b->failed = true;
+        return;
+    }
+    pin(b, "TRAINCTL_KNOBS", knob_text);
+    add_place(b, "TRAINCTL_OUT", request->out);
+    add_place(b, "TRAINCTL_RUN", request->run);
+    add_place(b, "TRAINCTL_REPORT", request->report);
+    add_place(b, "TRAINCTL_TRACE", request->trace);
+    add_place(b, "TRAINCTL_TRACE_FINE", request->trace_fine);
+    add_place(b, "TRAINCTL_TRACE_DUMP", request->trace_dump);
+    add_place(b, "TRAINCTL_TRACE_STOP", request->trace_stop);
+    prepend(b, "LD_PRELOAD", request->interposer);
+    prepend(b, "PYTHONPATH", request->python);
+    add_padding(b);
+}
+
+const char *tctl_envelope_knobs(tctl_arena *arena, const tctl_determinism *d)
+{
+    static const char *const on[] = {"off", "on"};
+    char trace[16] = "off";
+    if (d->trace > 0)
+        snprintf(trace, sizeof trace, "%" PRIu32, d->trace);
+    return tctl_arena_format(
+        arena,
+        "denormals=%s entropy=%s libc_seeds=%s python=%s python_seeds=%s seed_scope=%s sort_directories=%s "
+        "state_check=%s torch=%s trace=%s",
+        d->keep_denormals ? "keep" : "off", d->seeded_entropy ? "seeded" : "count", on[d->libc_seeds],
+        on[d->python], on[d->python_seeds], d->sample_seeds ? "sample" : "worker", on[d->sort_directories],
+        on[d->state_check], on[d->torch], trace);
 }
 
 static int by_text(const void *a, const void *b)
@@ -265,7 +322,7 @@ tctl_status tctl_envelope_make(tctl_arena *arena, const tctl_envelope_request *r
     b.names = json_array();
     b.secrets = json_array();
     b.replaced = json_array();
-    tctl_envelope made = {.no_aslr = can_drop_aslr()};
+    tctl_envelope made = {.no_aslr = request->determinism->fixed_addresses && can_drop_aslr()};
     if (b.variables != NULL) {
         pin_all(&b, request);
         pass_user_variables(&b);
@@ -275,7 +332,10 @@ tctl_status tctl_envelope_make(tctl_arena *arena, const tctl_envelope_request *r
     }
     made.record = json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:s}", "variables", b.values, "names", b.names,
                             "secrets", b.secrets, "replaced", b.replaced, "umask", "022", "aslr",
-                            made.no_aslr ? "off" : "on: not permitted to switch it off", "core_limit", "0");
+                            made.no_aslr                            ? "off"
+                            : request->determinism->fixed_addresses ? "on: not permitted to switch it off"
+                                                                    : "on: the spec says so",
+                            "core_limit", "0");
     if (made.record == NULL || b.variables == NULL || b.failed) {
         json_decref(made.record);
         return tctl_fail_memory(err, MAX_VARIABLES * sizeof *b.variables);

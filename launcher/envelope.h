@@ -14,12 +14,20 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "config/spec.h"
 
 typedef struct tctl_envelope_request {
-    const char *run, *out;      /* id; absolute path of the output folder */
+    const char *run, *out;  /* id; absolute path of the output folder */
+    const char *report;     /* absolute path of the folder that the envelope's libraries write into */
+    const char *trace;      /* absolute path of the trace that a command's child makes; NULL: none */
+    const char *trace_fine; /* "A-B", steps recorded in more detail; NULL: none */
+    const char *trace_dump; /* a step whose tensors are written; NULL: none */
+    const char *trace_stop; /* the step after which the child ends; NULL: none */
+    const char *interposer; /* absolute path of the library to preload; NULL: none */
+    const char *python;     /* absolute folder of the Python shim; NULL: none */
+    const tctl_determinism *determinism;
     uint64_t seed;              /* root seed */
     uint32_t threads;           /* of the resources */
-    bool knobs;                 /* pin what makes libraries deterministic; false for contract `off` */
     const char *const *secrets; /* names of variables that pass and are not recorded; NULL-ended, or NULL */
     const char *const *from;    /* the environment to choose from, as environ(7) */
 } tctl_envelope_request;
@@ -30,6 +38,10 @@ typedef struct tctl_envelope {
     json_t *record; /* for the manifest: {"variables":{name:value},"names":[…],"secrets":[…],"replaced":[…],
                      * "umask","aslr","core_limit"}; what identifies the user is in "names" only */
 } tctl_envelope;
+
+/* The text of TRAINCTL_KNOBS: "name=value", sorted, separated by blanks; every knob is there. From the arena; NULL if
+ * memory is out. */
+const char *tctl_envelope_knobs(tctl_arena *, const tctl_determinism *);
 
 tctl_status tctl_envelope_make(tctl_arena *, const tctl_envelope_request *, tctl_envelope *ret,
                                tctl_error *err);

@@ -133,6 +133,7 @@ static const member root_members[] = {
     {"shared_objects", LIST, MUST, NULL, NULL, "all libraries of the worker"},
     {"environment", ANY_OBJECT, MUST, NULL, NULL, "the machine"},
     {"envelope", OBJECT, MUST, envelope_members, NULL, "what the child found around it"},
+    {"determinism", ANY_OBJECT, MAY, NULL, NULL, "the spec's `determinism:`, defaults expanded"},
     {"outputs", LIST, MUST, output_members, NULL, "what the run left in its output folder"},
     {"trace", OBJECT, NULLED, trace_members, NULL, "the bits of every step"},
     {"metrics", ANY_OBJECT, NULLED, NULL, NULL, "the last line of metrics.jsonl"},

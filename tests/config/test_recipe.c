@@ -133,10 +133,73 @@ static void a_recipe_of_a_command(void **state)
     char *text =
         recipe_of("name: a\nrun: ./go --fast\ndata: {d: {path: data/}}\noutputs: m.bin\n", NULL, NULL, NULL);
     assert_string_equal(
-        text, "{\"contract\":\"machine\",\"data\":{\"d\":{\"path\":\"data/\"}},\"format\":"
-              "\"trainctl-recipe/1\",\"outputs\":[\"m.bin\"],\"run\":\"./go --fast\",\"seed\":\"0\","
-              "\"stages\":[]}");
+        text, "{\"contract\":\"machine\",\"data\":{\"d\":{\"path\":\"data/\"}},"
+              "\"determinism\":{\"addresses\":\"fixed\",\"denormals\":\"keep\",\"entropy\":\"count\","
+              "\"interposer\":true,\"libc_seeds\":true,\"python\":true,\"python_seeds\":true,"
+              "\"sort_directories\":true,\"state_check\":true,\"torch\":true,\"trace\":1,\"variables\":true},"
+              "\"format\":\"trainctl-recipe/1\",\"outputs\":[\"m.bin\"],\"run\":\"./go --fast\","
+              "\"seed\":\"0\",\"seed_scope\":\"worker\",\"stages\":[]}");
     free(text);
+}
+
+/* The value of a path "a.b" in the recipe of a spec, as canonical text; free it. NULL if it is not there. */
+static char *member_of(const char *spec, const char *outer, const char *inner)
+{
+    loaded l = load(spec, NULL, NULL, NULL);
+    tctl_buf out = TCTL_BUF_INIT;
+    assert_string_equal(l.said, "");
+    const json_t *value = json_object_get(l.spec->recipe, outer);
+    value = inner ? json_object_get(value, inner) : value;
+    if (value)
+        assert_int_equal(tctl_json_canonical(value, &out, NULL), TCTL_OK);
+    unload(&l);
+    return value ? tctl_buf_detach(&out) : NULL;
+}
+
+static void check_member(const char *spec, const char *outer, const char *inner, const char *wanted)
+{
+    char *is = member_of(spec, outer, inner);
+    if (wanted)
+        assert_string_equal(is, wanted);
+    else
+        assert_null(is);
+    free(is);
+}
+
+static void knobs_are_part_of_a_commands_recipe(void **state)
+{
+    (void)state;
+    check_member("name: a\nrun: x\ndeterminism: {sort_directories: false}\n", "determinism",
+                 "sort_directories", "false");
+    check_member("name: a\nrun: x\ndeterminism: {unpin: XLA_FLAGS}\n", "determinism", "unpin",
+                 "[\"XLA_FLAGS\"]");
+    check_member("name: a\nrun: x\ndata: {seed_scope: sample}\n", "seed_scope", NULL, "\"sample\"");
+    check_member("name: a\nrun: x\ndata: {seed_scope: sample}\n", "data", NULL, "{}");
+}
+
+static void without_a_promise_the_knobs_are_off(void **state)
+{
+    (void)state;
+    static const char off[] = "name: a\nrun: x\ncontract: off\n",
+                      some[] = "name: a\nrun: x\ncontract: off\ndeterminism: {torch: true}\n";
+    check_member(off, "determinism", "torch", "false");
+    check_member(off, "determinism", "trace", "0");
+    check_member(off, "determinism", "denormals", "\"off\"");
+    check_member(off, "determinism", "interposer", "true");
+    check_member(some, "determinism", "torch", "true");
+    check_member(some, "determinism", "python", "false");
+}
+
+/* Its results depend on none of them, and recipes made before there were knobs keep their digest. */
+static void knobs_at_their_defaults_are_not_in_a_trainers_recipe(void **state)
+{
+    (void)state;
+    char text[sizeof base + 256];
+    snprintf(text, sizeof text, "%sdeterminism: {torch: true}\n", base);
+    check_member(base, "determinism", NULL, NULL);
+    check_member(text, "determinism", NULL, NULL);
+    snprintf(text, sizeof text, "%sdeterminism: {torch: false}\n", base);
+    check_member(text, "determinism", "torch", "false");
 }
 
 /* The recipe with overrides is that of the spec in which they were written. */
@@ -224,6 +287,9 @@ int main(void)
         cmocka_unit_test(writing_it_otherwise_changes_nothing),
         cmocka_unit_test(every_change_of_meaning_shows),
         cmocka_unit_test(a_recipe_of_a_command),
+        cmocka_unit_test(knobs_are_part_of_a_commands_recipe),
+        cmocka_unit_test(without_a_promise_the_knobs_are_off),
+        cmocka_unit_test(knobs_at_their_defaults_are_not_in_a_trainers_recipe),
         cmocka_unit_test(overrides_are_like_writing_it),
         cmocka_unit_test(wrong_overrides_are_named),
     };

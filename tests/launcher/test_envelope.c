@@ -24,11 +24,13 @@ static const char *lookup(const tctl_envelope *e, const char *name)
 static tctl_envelope make(tctl_arena *arena, const char *const *from, const char *const *secrets, bool knobs)
 {
     tctl_envelope e = {0};
+    tctl_determinism determinism = {.variables = knobs, .fixed_addresses = true};
     tctl_envelope_request request = {.run = "mnist-abc",
+                                     .report = "/runs/report",
+                                     .determinism = &determinism,
                                      .out = "/runs/out",
                                      .seed = 1029,
                                      .threads = 3,
-                                     .knobs = knobs,
                                      .secrets = secrets,
                                      .from = from};
     assert_int_equal(tctl_envelope_make(arena, &request, &e, NULL), TCTL_OK);
@@ -140,8 +142,15 @@ static void the_size_does_not_depend_on_where_the_run_lies(void **state)
     size_t sizes[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
         tctl_envelope e = {0};
-        tctl_envelope_request request = {.run = i == 0 ? "a" : "longer", .threads = 1, .from = from};
+        tctl_determinism determinism = {.trace = 1};
+        tctl_envelope_request request = {
+            .run = i == 0 ? "a" : "longer", .threads = 1, .from = from, .determinism = &determinism};
         request.out = i == 0 ? "/out" : "/somewhere/else/verify-17/out";
+        request.report = i == 0 ? "/report" : "/somewhere/else/verify-17/report";
+        request.trace = i == 0 ? "/trace.bin" : "/somewhere/else/verify-17/trace.bin";
+        request.trace_stop = i == 0 ? NULL : "17";
+        request.interposer = i == 0 ? "/lib/x.so" : NULL;
+        request.python = i == 0 ? NULL : "/lib/python";
         assert_int_equal(tctl_envelope_make(arena, &request, &e, NULL), TCTL_OK);
         for (const char *const *v = e.variables; *v != NULL; v++)
             sizes[i] += strlen(*v) + 1;

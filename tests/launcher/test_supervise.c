@@ -34,7 +34,14 @@ static int set_up(void **state)
     f->arena = tctl_arena_create();
     f->view = tctl_view_create(true, false);
     static const char *const from[] = {"PATH=/usr/bin:/bin", NULL};
-    tctl_envelope_request request = {.run = "r", .out = f->folder, .seed = 7, .threads = 1, .from = from};
+    static const tctl_determinism determinism = {.fixed_addresses = true};
+    tctl_envelope_request request = {.run = "r",
+                                     .out = f->folder,
+                                     .report = f->folder,
+                                     .determinism = &determinism,
+                                     .seed = 7,
+                                     .threads = 1,
+                                     .from = from};
     assert_int_equal(tctl_envelope_make(f->arena, &request, &f->envelope, NULL), TCTL_OK);
     *state = f;
     return 0;
