@@ -183,9 +183,9 @@ static void trainers_and_commands_exclude_each_other(void **state)
     check_error(TRAIN "outputs: [x]\n", 1, "exp.yaml:5:1: error: 'outputs' has no meaning with 'train'\n");
     check_error(RUN "model: [relu]\n", 1, "exp.yaml:3:1: error: 'model' has no meaning with 'run'\n");
     check_error(
-        "name: a\ntrain: {use: native}\nmodel: [relu]\ndata: {seed_scope: sample, train: {use: idx, images: "
-        "x}}\n",
-        1, "exp.yaml:4:8: error: 'seed_scope' has no meaning with 'train'\n");
+        "name: x\ndata: {seed_scope: sample, train: {use: idx, images: a}}\nmodel: [{op: conv, out: 1}]\n"
+        "train: {use: native, epochs: 1}\n",
+        1, "exp.yaml:2:8: error: 'seed_scope' has no meaning with 'train'\n");
     check_error(RUN "data: {seed_scope: step}\n", 1, "exp.yaml:3:20: error:");
     check_error(RUN "determinism: {tourch: false}\n", 1, "did you mean 'torch'");
     check_error(RUN "contract: exact\n", 1,
