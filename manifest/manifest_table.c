@@ -34,9 +34,10 @@ typedef struct member {
     const char *doc;
 } member;
 
-#define MUST   true, false
-#define MAY    false, false
-#define NULLED true, true
+#define MUST       true, false
+#define MAY        false, false
+#define NULLED     true, true
+#define MAYBE_NULL false, true
 #define END                                                                                                  \
     {                                                                                                        \
         NULL, 0, false, false, NULL, NULL, NULL                                                              \
@@ -112,6 +113,37 @@ static const member trace_members[] = {
     END,
 };
 
+static const member program_members[] = {
+    {"path", TEXT, MUST, NULL, NULL, "the program, as /proc named it"},
+    {"processes", INTEGER, MUST, NULL, NULL, "how many processes ran it"},
+    {"counts", ANY_OBJECT, MUST, NULL, NULL, "what they asked for: see docs/determinism.md"},
+    END,
+};
+
+static const member event_members[] = {
+    {"what", TEXT, MUST, NULL, NULL, "time-seeded, fp-environment, …: see docs/determinism.md"},
+    {"program", TEXT, MUST, NULL, NULL, "the program it happened in"},
+    {"subject", TEXT, MUST, NULL, NULL, "the library, function or program that it is about"},
+    {"detail", TEXT, MUST, NULL, NULL, "what was found, and what was done"},
+    {"count", INTEGER, MUST, NULL, NULL, "how often"},
+    END,
+};
+
+static const member interposer_members[] = {
+    {"processes", INTEGER, MUST, NULL, NULL, "programs that began under the interposer"},
+    {"unreported", INTEGER, MUST, NULL, NULL, "those of them that ended without a word"},
+    {"malformed", INTEGER, MUST, NULL, NULL, "lines of the report that could not be read"},
+    {"programs", LIST, MUST, program_members, NULL, "by path"},
+    {"events", LIST, MUST, event_members, NULL, "by what, program and subject"},
+    END,
+};
+
+static const member uncontrolled_members[] = {
+    {"what", TEXT, MUST, NULL, NULL, "the thing"},
+    {"why", TEXT, MUST, NULL, NULL, "the reason"},
+    END,
+};
+
 static const member root_members[] = {
     {"format", FORMAT, MUST, NULL, NULL, "version of this document's format"},
     {"trainctl", TEXT, MUST, NULL, NULL, "version of the program that made it"},
@@ -130,10 +162,13 @@ static const member root_members[] = {
     {"code", ANY_OBJECT, MUST, NULL, NULL, "see docs/code-capture.md"},
     {"data", LIST, MUST, data_members, NULL, "inputs"},
     {"plugins", LIST, MUST, plugin_members, NULL, "what was loaded"},
-    {"shared_objects", LIST, MUST, NULL, NULL, "all libraries of the worker"},
+    {"shared_objects", LIST, MUST, NULL, NULL,
+     "all libraries of the worker or, of a command, of all its processes"},
     {"environment", ANY_OBJECT, MUST, NULL, NULL, "the machine"},
     {"envelope", OBJECT, MUST, envelope_members, NULL, "what the child found around it"},
     {"determinism", ANY_OBJECT, MAY, NULL, NULL, "the spec's `determinism:`, defaults expanded"},
+    {"interposer", OBJECT, MAYBE_NULL, interposer_members, NULL, "what the interposer saw; null without it"},
+    {"uncontrolled", LIST, MAY, uncontrolled_members, NULL, "what the envelope could not control"},
     {"outputs", LIST, MUST, output_members, NULL, "what the run left in its output folder"},
     {"trace", OBJECT, NULLED, trace_members, NULL, "the bits of every step"},
     {"metrics", ANY_OBJECT, NULLED, NULL, NULL, "the last line of metrics.jsonl"},
