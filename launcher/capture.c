@@ -61,7 +61,7 @@ tctl_status tctl_capture_make(tctl_arena *arena, const tctl_spec *spec, const tc
 
 tctl_status tctl_capture_recheck(tctl_arena *arena, const tctl_capture *c, tctl_error *err)
 {
-    return tctl_inputs_check(arena, &c->inputs, c->cache, NULL, "during the run", err);
+    return tctl_inputs_check(arena, &c->inputs, c->cache, NULL, "during the run", NULL, err);
 }
 
 void tctl_capture_release(tctl_capture *c)

@@ -7,7 +7,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "launcher/classify.h"
 #include "launcher/runs.h"
+#include "launcher/verify.h"
 #include "manifest/compare.h"
 #include "manifest/manifest.h"
 
@@ -16,8 +18,8 @@
 #define VALUE_WIDTH     48
 
 /* In the order of cause and effect. */
-static const char *const sections[] = {"recipe",         "code",        "data",   "plugins",
-                                       "shared_objects", "environment", "outputs"};
+static const char *const sections[] = {"recipe",         "code",        "data",     "plugins",
+                                       "shared_objects", "environment", "envelope", "outputs"};
 
 static int load(const tctl_command_line *line, const char *which, tctl_run *run, json_t **ret)
 {
@@ -33,19 +35,25 @@ static int load(const tctl_command_line *line, const char *which, tctl_run *run,
     return TCTL_EXIT_USAGE;
 }
 
-/* {"outputs": […], …, "trace": {…} or null}; empty lists where nothing differs. */
-static tctl_status compare(tctl_arena *arena, const tctl_run runs[2], json_t *const manifests[2],
+/* {"outputs": […], …, "trace": {…} or null, "first_divergence": of tctl_classify or null}; empty lists where nothing
+ * differs. */
+static tctl_status compare(tctl_verification *v, const tctl_run runs[2], json_t *const manifests[2],
                            json_t **ret, tctl_error *err)
 {
-    json_t *all = json_object(), *trace = NULL;
-    tctl_status st = TCTL_OK;
+    json_t *all = json_object(), *trace = NULL, *verdict = NULL;
+    tctl_arena *arena = v->arena;
+    tctl_status st =
+        tctl_verify_pair(v, runs[0].path, manifests[0], runs[1].path, manifests[1], &verdict, err);
+    if (st == TCTL_OK && verdict == NULL) /* the same results, whatever went in */
+        verdict = tctl_classify(&(tctl_evidence){.was = manifests[0], .is = manifests[1]});
+    json_object_set_new(all, "first_divergence", verdict == NULL ? json_null() : verdict);
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
         json_object_set_new(all, sections[i],
                             tctl_compare_json(json_object_get(manifests[0], sections[i]),
                                               json_object_get(manifests[1], sections[i]), MAX_DIFFERENCES));
     const char *a = tctl_path_join(arena, runs[0].path, "trace.bin"),
                *b = tctl_path_join(arena, runs[1].path, "trace.bin");
-    if (a != NULL && b != NULL && tctl_path_exists(a) && tctl_path_exists(b))
+    if (st == TCTL_OK && a != NULL && b != NULL && tctl_path_exists(a) && tctl_path_exists(b))
         st = tctl_compare_traces(arena, a, b, &trace, err);
     json_object_set_new(all, "trace", trace == NULL ? json_null() : trace);
     if (st == TCTL_OK)
@@ -94,7 +102,12 @@ static void print_section(const char *name, const json_t *differences)
 /* True if something was printed. */
 static bool print_all(const json_t *all)
 {
-    bool any = false;
+    const json_t *first = json_object_get(all, "first_divergence");
+    bool any = json_is_object(first);
+    if (any)
+        printf("stage %s (%s): %s\n", json_string_value(json_object_get(first, "stage")),
+               json_string_value(json_object_get(first, "confidence")),
+               json_string_value(json_object_get(first, "why")));
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         const json_t *list = json_object_get(all, sections[i]);
         print_section(sections[i], list);
@@ -116,10 +129,11 @@ static int run(tctl_command_line *line)
     tctl_error err = {0};
     tctl_run runs[2] = {TCTL_RUN_NONE, TCTL_RUN_NONE};
     json_t *manifests[2] = {NULL, NULL}, *all = NULL;
+    tctl_verification v = {.arena = line->arena};
     int exit_code = TCTL_EXIT_OK;
     for (uint32_t i = 0; i < 2 && exit_code == TCTL_EXIT_OK; i++)
         exit_code = load(line, line->args[i], &runs[i], &manifests[i]);
-    if (exit_code == TCTL_EXIT_OK && compare(line->arena, runs, manifests, &all, &err) != TCTL_OK) {
+    if (exit_code == TCTL_EXIT_OK && compare(&v, runs, manifests, &all, &err) != TCTL_OK) {
         tctl_cli_fail(line, &err);
         exit_code = TCTL_EXIT_USAGE;
     }
@@ -156,9 +170,12 @@ const tctl_command tctl_cmd_diff = {
     .summary = "Show what differs between two runs",
     .usage = usage,
     .options = options,
-    .details = "Recipe, code, data, plugins, libraries, machine, outputs, and the first step that differs. "
-               "Exit code: 0 the\n"
-               "results are the same bits, 1 they differ, 2 the runs could not be compared.",
+    .details =
+        "First where the two part, and why, as far as the records tell; then all that differs: "
+        "recipe, code,\n"
+        "data, plugins, libraries, machine, envelope, outputs, and the first step. Nothing is run. Exit "
+        "code: 0 the\n"
+        "results are the same bits, 1 they differ, 2 the runs could not be compared.",
     .examples = "  trainctl diff last~1 last",
     .rank = 30,
     .argument = TCTL_ARG_RUN,

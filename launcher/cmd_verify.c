@@ -19,6 +19,7 @@
 
 #define MAX_VERIFICATIONS 10000
 #define GRACE_SECONDS     30
+#define SHOWN_CAUSES      5
 
 typedef struct context {
     tctl_command_line *line;
@@ -171,6 +172,27 @@ static int verify(context *c)
 
 /* ---- saying it ------------------------------------------------------------------------------------------ */
 
+/* The stage, what else differs of what went in, and what is known to make results vary. */
+static void print_place(const json_t *first)
+{
+    const json_t *one;
+    size_t i;
+    if (first == NULL)
+        return;
+    printf("stage %s (%s)\n", json_string_value(json_object_get(first, "stage")),
+           json_string_value(json_object_get(first, "confidence")));
+    json_array_foreach(json_object_get(first, "causes"), i, one)
+    {
+        if (i > 0 && i <= SHOWN_CAUSES)
+            printf("      also: %s\n", json_string_value(json_object_get(one, "what")));
+    }
+    json_array_foreach(json_object_get(first, "suspects"), i, one)
+    {
+        if (i < SHOWN_CAUSES)
+            printf("      not controlled: %s\n", json_string_value(one));
+    }
+}
+
 static void print_verdict(const context *c)
 {
     size_t i;
@@ -181,6 +203,7 @@ static void print_verdict(const context *c)
         const char *what = json_string_value(json_object_get(check, "what"));
         printf("%-5s %s: %s\n", json_is_true(json_object_get(check, "ok")) ? "ok" : "NOT", name, what);
     }
+    print_place(c->v.first_divergence);
     printf("%s%s%s\n", verdict_words[c->v.verdict], c->v.reason == NULL ? "" : ": ",
            c->v.reason == NULL ? "" : c->v.reason);
 }
@@ -202,7 +225,9 @@ static void release(context *c)
     tctl_experiment_release(&c->experiment);
     json_decref(c->v.checks);
     json_decref(c->v.first_divergence);
+    json_decref(c->v.environment);
     json_decref(c->v.differences);
+    json_decref(c->v.data);
     json_decref(c->manifest);
     tctl_run_release(&c->run);
 }

@@ -184,8 +184,17 @@ tctl_status tctl_inputs_hash(tctl_arena *arena, tctl_inputs *inputs, tctl_stat_c
     return st;
 }
 
-/* Names the files of a folder that differ, from the listing that was kept when it was recorded. */
-static void explain_folder(tctl_arena *arena, const tctl_input *input, const tctl_tree *is,
+static bool same_names(const tctl_tree *was, const tctl_tree *is)
+{
+    bool same = was->n_entries == is->n_entries;
+    for (uint64_t i = 0; same && i < was->n_entries; i++)
+        same = strcmp(was->entries[i].path, is->entries[i].path) == 0;
+    return same;
+}
+
+/* Names the files of a folder that differ, from the listing that was kept when it was recorded. Without one, all that
+ * is known is how many there were. Returns whether there are other files. */
+static bool explain_folder(tctl_arena *arena, const tctl_input *input, const tctl_tree *is,
                            const char *listings, tctl_error *err)
 {
     char hex[TCTL_SHA256_HEX];
@@ -207,27 +216,35 @@ static void explain_folder(tctl_arena *arena, const tctl_input *input, const tct
     }
     tctl_buf_release(&names);
     tctl_buf_release(&text);
+    return known ? !same_names(&was, is) : was.n_files != is->n_files;
 }
 
 tctl_status tctl_inputs_check(tctl_arena *arena, const tctl_inputs *inputs, tctl_stat_cache *cache,
-                              const char *listings, const char *when, tctl_error *err)
+                              const char *listings, const char *when, tctl_input_change *change,
+                              tctl_error *err)
 {
+    tctl_input_change found = {0};
     tctl_pool *pool = NULL;
     tctl_status st = inputs->n == 0 ? TCTL_OK : make_pool(&pool, err);
     for (uint32_t i = 0; st == TCTL_OK && i < inputs->n; i++) {
         const tctl_input *input = &inputs->items[i];
         tctl_tree is = {0};
         st = hash_one(arena, pool, input, cache, NULL, &is, err);
-        if (st != TCTL_OK)
+        if (st != TCTL_OK) {
+            found = (tctl_input_change){input->name, st == TCTL_ENOENT};
             break;
+        }
         if (tctl_sha256_equal(&is.digest, &input->tree.digest) && is.is_folder == input->tree.is_folder)
             continue;
         st = tctl_fail(err, TCTL_ECHANGED, "data '%s' changed %s", input->path, when);
         tctl_note(err, "it is '%s' of the spec", input->name);
+        found = (tctl_input_change){input->name, is.is_folder != input->tree.is_folder};
         if (is.is_folder && input->tree.is_folder)
-            explain_folder(arena, input, &is, listings, err);
+            found.in_list = explain_folder(arena, input, &is, listings, err);
     }
     tctl_pool_destroy(pool);
+    if (change != NULL)
+        *change = found;
     return st;
 }
 

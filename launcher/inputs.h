@@ -37,11 +37,17 @@ tctl_status tctl_inputs_recorded(tctl_arena *, const json_t *data, tctl_inputs *
 tctl_status tctl_inputs_hash(tctl_arena *, tctl_inputs *, tctl_stat_cache *cache, tctl_view *view,
                              tctl_error *err);
 
+/* How an input changed. */
+typedef struct tctl_input_change {
+    const char *name; /* of the input; NULL: none changed */
+    bool in_list;     /* files came, went or were renamed; else only their content is another */
+} tctl_input_change;
+
 /* Hashes again and compares: TCTL_ECHANGED names the input, and the files of a folder if `listings` (a folder written
  * by tctl_inputs_keep, or NULL) knows them. A missing one is TCTL_ENOENT. `when` ends the sentence: "during the run".
- * Stops at the first that differs. */
+ * Stops at the first that differs, and fills `change` in (may be NULL). */
 tctl_status tctl_inputs_check(tctl_arena *, const tctl_inputs *, tctl_stat_cache *cache, const char *listings,
-                              const char *when, tctl_error *err);
+                              const char *when, tctl_input_change *change, tctl_error *err);
 
 /* Writes the listing of each folder among the inputs to <folder>/<sha256>, so that a later check can name files. */
 tctl_status tctl_inputs_keep(const tctl_inputs *, tctl_arena *, const char *folder, tctl_error *err);

@@ -26,8 +26,10 @@ typedef struct tctl_verification {
     json_t *checks; /* [{"check","ok","what"}] in the order made */
     int verdict;
     const char *reason;       /* NULL while there is nothing to say */
-    json_t *first_divergence; /* of tctl_compare_traces; NULL */
+    json_t *first_divergence; /* of tctl_classify; NULL */
+    json_t *environment;      /* the machine as it is now; NULL: not looked at */
     json_t *differences;      /* of the machine, [{"field","was","is"}]; NULL: not looked at */
+    json_t *data;             /* changed inputs, as tctl_evidence has them */
 } tctl_verification;
 
 /* Notes a check that was fine. */
@@ -48,6 +50,12 @@ bool tctl_verify_resolved(tctl_verification *, const tctl_experiment *);
  * `folder` is the attempt's. */
 bool tctl_verify_place(tctl_verification *, const tctl_spec *, const char *store, const char *folder,
                        const char **ret);
+/* What an attempt was and gave, as the members of a manifest: one side of tctl_evidence. A new reference. */
+json_t *tctl_verify_side(const tctl_verification *, const tctl_attempt_end *);
+/* Whether two attempts at the same work gave the same, and the verdict on where they part if not: NULL in *ret if they
+ * do not. `a` and `b`: their folders; `was` and `is`: their sides. */
+tctl_status tctl_verify_pair(tctl_verification *, const char *a, const json_t *was, const char *b,
+                             const json_t *is, json_t **ret, tctl_error *err);
 /* Sets the verdict. */
 void tctl_verify_compare(tctl_verification *, const char *folder, const tctl_attempt_end *);
 

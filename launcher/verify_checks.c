@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "launcher/classify.h"
 #include "launcher/inputs.h"
 #include "launcher/record.h"
 #include "launcher/verify.h"
@@ -170,23 +171,53 @@ static bool unless_anyway(tctl_verification *v, const char *check, const char *m
     return tctl_verify_failed(v, check, TCTL_VERDICT_UNVERIFIABLE, "%s", message);
 }
 
+/* The verdict where nothing is run again: by what went in alone. Always returns false. */
+static bool by_inputs(tctl_verification *v, const json_t *is)
+{
+    const tctl_evidence evidence = {.was = v->manifest, .is = is, .data = v->data};
+    json_decref(v->first_divergence);
+    v->first_divergence = tctl_classify(&evidence);
+    return false;
+}
+
+/* The same for one plugin that has another digest now. */
+static bool by_plugin(tctl_verification *v, const char *name, const char *hex)
+{
+    json_t *plugins = json_deep_copy(json_object_get(v->manifest, "plugins"));
+    size_t i;
+    json_t *plugin;
+    json_array_foreach(plugins, i, plugin)
+    {
+        if (strcmp(text_of(plugin, "name"), name) == 0)
+            json_object_set_new(plugin, "sha256", json_string(hex));
+    }
+    json_t *side = json_pack("{s:o}", "plugins", plugins);
+    by_inputs(v, side);
+    json_decref(side);
+    return false;
+}
+
 static bool check_data(tctl_verification *v)
 {
     tctl_error err = {0};
     tctl_inputs inputs = {0};
+    tctl_input_change change = {0};
     const char *listings = tctl_path_join(v->arena, v->run->path, "inputs");
     const char *cache_path = tctl_stat_cache_default_path(v->arena);
     tctl_status st = tctl_inputs_recorded(v->arena, json_object_get(v->manifest, "data"), &inputs, &err);
     if (st == TCTL_OK) {
         tctl_stat_cache *cache = cache_path == NULL ? NULL : tctl_stat_cache_open(cache_path, NULL);
-        st = tctl_inputs_check(v->arena, &inputs, cache, listings, "since it was recorded", &err);
+        st = tctl_inputs_check(v->arena, &inputs, cache, listings, "since it was recorded", &change, &err);
         tctl_stat_cache_close(cache);
     }
     if (st != TCTL_OK) {
         const char *more = err.n_notes > 1 ? err.notes[1] : "";
-        return unless_anyway(v, "data",
-                             tctl_arena_format(v->arena, "%s%s%s%s", err.message, more[0] != '\0' ? " (" : "",
-                                               more, more[0] != '\0' ? ")" : ""));
+        const char *said = tctl_arena_format(v->arena, "%s%s%s%s", err.message, more[0] != '\0' ? " (" : "",
+                                             more, more[0] != '\0' ? ")" : "");
+        if (change.name != NULL)
+            v->data = json_pack("[{s:s, s:s, s:o}]", "name", change.name, "change",
+                                change.in_list ? "list" : "bytes", "what", tctl_text_to_json(said));
+        return unless_anyway(v, "data", said) || by_inputs(v, NULL);
     }
     tctl_verify_passed(v, "data", tctl_arena_format(v->arena, "%u inputs as recorded", (unsigned)inputs.n));
     return true;
@@ -215,7 +246,7 @@ static bool check_plugin_files(tctl_verification *v)
         const char *said = tctl_arena_format(v->arena, "plugin '%s' changed since it was recorded ('%s')",
                                              text_of(plugin, "name"), text_of(plugin, "path"));
         if (!unless_anyway(v, "plugins", said))
-            return false;
+            return by_plugin(v, text_of(plugin, "name"), hex);
     }
     return true;
 }
@@ -230,7 +261,7 @@ static void check_machine(tctl_verification *v)
         return;
     }
     v->differences = tctl_environment_differences(json_object_get(v->manifest, "environment"), now);
-    json_decref(now);
+    v->environment = now;
     size_t i;
     json_t *one;
     json_array_foreach(v->differences, i, one)
@@ -273,7 +304,7 @@ bool tctl_verify_resolved(tctl_verification *v, const tctl_experiment *experimen
         const char *said = tctl_arena_format(v->arena, "plugin '%s' is not the one that ran: '%s'",
                                              loaded->plugin->name, loaded->path);
         if (!unless_anyway(v, "plugins", said))
-            return false;
+            return by_plugin(v, loaded->plugin->name, hex);
     }
     tctl_sha256_hex(&experiment->recipe_digest, hex);
     if (strcmp(hex, text_of(v->manifest, "recipe_digest")) != 0) {

@@ -28,9 +28,9 @@ static json_t *divergence_json(const tctl_divergence *d)
     json_t *ulps = json_null();
     if (values && d->field_kind == TCTL_TRACE_F32 && d->ulps != UINT32_MAX)
         ulps = json_integer(d->ulps);
-    return json_pack("{s:s, s:o, s:s?, s:o, s:o, s:o, s:i}", "kind", kinds[d->kind], "step",
-                     tctl_json_count(d->step), "field", d->field, "a",
-                     values ? value_json(d->field_kind, d->a) : json_null(), "b",
+    return json_pack("{s:s, s:o, s:o, s:s?, s:o, s:o, s:o, s:i}", "kind", kinds[d->kind], "step",
+                     tctl_json_count(d->step), "after", d->is_first ? json_null() : tctl_json_count(d->after),
+                     "field", d->field, "a", values ? value_json(d->field_kind, d->a) : json_null(), "b",
                      values ? value_json(d->field_kind, d->b) : json_null(), "ulps", ulps, "fields_differ",
                      (int)d->n_fields_differ);
 }
@@ -86,6 +86,10 @@ void tctl_divergence_explain(const json_t *divergence, tctl_buf *ret)
         } else {
             tctl_buf_add_format(ret, "digest %s became %s", a, b);
         }
+    } else if (kind != NULL && strcmp(kind, "gone") == 0) {
+        tctl_buf_add_text(ret, "there is no trace now");
+    } else if (kind != NULL && strcmp(kind, "new") == 0) {
+        tctl_buf_add_text(ret, "there is a trace now, where there was none");
     } else if (kind != NULL && strcmp(kind, "fields") == 0) {
         tctl_buf_add_text(ret, "the traces do not have the same fields");
     } else if (kind != NULL && strcmp(kind, "length") == 0) {

@@ -12,9 +12,9 @@
 #include "base/error.h"
 
 /*
- * Where two trace files part: {"kind","step","field","a","b","ulps","fields_differ"} (kind: "value", "fields",
- * "length", "steps"; a and b: bits in hex; ulps: null unless both are floats), or NULL in *ret if nowhere. Fails if
- * one can't be read.
+ * Where two trace files part: {"kind","step","after","field","a","b","ulps","fields_differ"} (kind: "value", "fields",
+ * "length", "steps"; after: the last record before it, in which all is the same, null if it is the first; a and b: bits
+ * in hex; ulps: null unless both are floats), or NULL in *ret if nowhere. Fails if one can't be read.
  */
 tctl_status tctl_compare_traces(tctl_arena *, const char *path_a, const char *path_b, json_t **ret,
                                 tctl_error *err);

@@ -10,6 +10,7 @@
 #ifndef TCTL_MANIFEST_TRACE_H
 #define TCTL_MANIFEST_TRACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -48,6 +49,8 @@ enum {
 typedef struct tctl_divergence {
     int kind;
     uint64_t step;
+    uint64_t after;    /* the last record before it, in which all is the same; */
+    bool is_first;     /* … there is none: it is the first record */
     const char *field; /* borrowed from the first trace */
     int32_t field_kind;
     tctl_trace_value a, b;

@@ -241,7 +241,8 @@ static bool same_fields(const tctl_trace_data *a, const tctl_trace_data *b)
 /* Where record `i` of both parts; kind TCTL_DIVERGE_NONE if it does not. */
 static tctl_divergence compare_record(const tctl_trace_data *a, const tctl_trace_data *b, uint64_t i)
 {
-    tctl_divergence d = {.kind = TCTL_DIVERGE_NONE, .step = a->steps[i]};
+    tctl_divergence d = {.kind = TCTL_DIVERGE_NONE, .step = a->steps[i], .is_first = i == 0};
+    d.after = i == 0 ? 0 : a->steps[i - 1];
     if (a->steps[i] != b->steps[i]) {
         d.kind = TCTL_DIVERGE_STEPS;
         d.step = a->steps[i] < b->steps[i] ? a->steps[i] : b->steps[i];
@@ -275,6 +276,9 @@ tctl_divergence tctl_trace_compare(const tctl_trace_data *a, const tctl_trace_da
             return d;
     }
     if (a->n_records != b->n_records)
-        return (tctl_divergence){.kind = TCTL_DIVERGE_LENGTH, .step = n > 0 ? a->steps[n - 1] : 0};
+        return (tctl_divergence){.kind = TCTL_DIVERGE_LENGTH,
+                                 .step = n > 0 ? a->steps[n - 1] : 0,
+                                 .after = n > 0 ? a->steps[n - 1] : 0,
+                                 .is_first = n == 0};
     return (tctl_divergence){.kind = TCTL_DIVERGE_NONE};
 }
