@@ -104,6 +104,11 @@ static const char *own_library(tctl_arena *arena, const char *name)
     return path != NULL && tctl_path_exists(path) ? path : NULL;
 }
 
+static const char *child_folder(const tctl_attempt *a)
+{
+    return a->spec->command != NULL ? a->work_folder : a->folder;
+}
+
 static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const char *out,
                                  tctl_envelope *ret, tctl_error *err)
 {
@@ -112,6 +117,7 @@ static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const
     tctl_envelope_request request = {
         .run = a->run_id,
         .out = out,
+        .folder = child_folder(a),
         .report = tctl_path_join(arena, a->folder, "report"),
         .trace_fine = a->trace_fine,
         .trace_dump = a->trace_dump,
@@ -122,7 +128,9 @@ static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const
         .seed = a->spec->seed,
         .threads = a->spec->resources.threads,
         .secrets = secrets,
+        .allow = a->allow_env,
         .from = (const char *const *)environ,
+        .recorded = a->envelope,
     };
     if (a->spec->command != NULL && d->trace > 0)
         request.trace = tctl_path_join(arena, a->folder, "trace.bin");
@@ -284,10 +292,12 @@ tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_atte
         st = child_argv(arena, a, &argv, err);
     if (st == TCTL_OK)
         st = make_envelope(arena, a, out, &envelope, err);
+    for (const char *const *note = envelope.notes; note != NULL && *note != NULL; note++)
+        tctl_view_say(a->view, "trainctl: note: %s", *note);
     if (st == TCTL_OK) {
         tctl_child child = {
             .argv = argv,
-            .folder = a->spec->command != NULL ? a->work_folder : a->folder,
+            .folder = child_folder(a),
             .log_path = tctl_path_join(arena, a->folder, "log.txt"),
             .envelope = &envelope,
             .events = a->spec->command == NULL,

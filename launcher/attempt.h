@@ -22,6 +22,8 @@ typedef struct tctl_attempt {
     const char *work_folder; /* where a command runs; where relative paths of the spec start */
     double grace_seconds;
     tctl_view *view;
+    const char *const *allow_env; /* variables that pass whatever they hold; NULL-ended, or NULL */
+    const json_t *envelope;       /* "envelope" of the manifest that is repeated; NULL: a first attempt */
     /* Of a command's trace, NULL: nothing of the kind. "A-B": steps recorded in more detail (trace-fine.bin); a step
      * whose tensors are written (dump-N/); the step after which the child ends with status 0. */
     const char *trace_fine, *trace_dump, *trace_stop;

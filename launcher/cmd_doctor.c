@@ -13,6 +13,7 @@
 #include "config/diag.h"
 #include "launcher/command.h"
 #include "launcher/doctor.h"
+#include "launcher/variables.h"
 #include "manifest/environment.h"
 #include "manifest/path_json.h"
 
@@ -166,9 +167,27 @@ static int examine(tctl_command_line *line, const char *program, patient *p)
     return code;
 }
 
+/* What stands in docs/determinism.md. */
+static int print_variables(const tctl_command_line *line)
+{
+    tctl_buf text = TCTL_BUF_INIT;
+    tctl_error err = {0};
+    tctl_variables_reference(&text);
+    bool whole = tctl_buf_text(&text) != NULL;
+    if (whole)
+        fputs(tctl_buf_text(&text), stdout);
+    tctl_buf_release(&text);
+    if (whole)
+        return TCTL_EXIT_OK;
+    tctl_fail_memory(&err, 0);
+    return tctl_cli_fail(line, &err);
+}
+
 static int run(tctl_command_line *line)
 {
     char path[PATH_MAX];
+    if (tctl_cli_has(line, "--variables"))
+        return print_variables(line);
     patient p = {.spec = NULL};
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     path[n < 0 ? 0 : n] = '\0';
@@ -181,8 +200,9 @@ static int run(tctl_command_line *line)
     return code;
 }
 
-static const char *const usage[] = {"[--json]", "SPEC [--json]", NULL};
+static const char *const usage[] = {"[--json]", "SPEC [--json]", "--variables", NULL};
 static const tctl_cli_option options[] = {
+    {"--variables", NULL, "print the environment variables that trainctl knows, as Markdown", false, 0},
     {"--json", NULL, "print one object: contract, kept, checks, environment", false, 0},
     {NULL, NULL, NULL, false, 0},
 };

@@ -201,6 +201,7 @@ static int work(run_context *c)
         .work_folder = c->experiment.spec->folder,
         .grace_seconds = (double)c->grace,
         .view = c->view,
+        .allow_env = tctl_cli_values(c->line, "--allow-env"),
     };
     if (tctl_attempt_run(c->arena, &attempt, &c->end, &err) != TCTL_OK)
         return fail_with(c, &err);
@@ -248,6 +249,18 @@ static int dry_run(const run_context *c)
     return st == TCTL_OK ? TCTL_EXIT_OK : tctl_cli_fail(c->line, &err);
 }
 
+/* Before anything is made: the user's variables that no run starts with. */
+static int check_environment(const run_context *c)
+{
+    tctl_error err = {0};
+    const tctl_envelope_request request = {.determinism = &c->experiment.spec->determinism,
+                                           .secrets = tctl_secret_names(c->arena, c->experiment.spec),
+                                           .allow = tctl_cli_values(c->line, "--allow-env"),
+                                           .from = (const char *const *)environ};
+    tctl_status st = tctl_envelope_check(&request, &err);
+    return st == TCTL_OK ? TCTL_EXIT_OK : tctl_cli_fail(c->line, &err);
+}
+
 static int run(tctl_command_line *line)
 {
     run_context c = {
@@ -260,6 +273,8 @@ static int run(tctl_command_line *line)
     if (!tctl_cli_number(line, "--grace", 0, 86400, &c.grace))
         return TCTL_EXIT_USAGE;
     int exit_code = tctl_experiment_load(line, &c.asked, c.json, &c.experiment);
+    if (exit_code == TCTL_EXIT_OK)
+        exit_code = check_environment(&c);
     if (exit_code == TCTL_EXIT_OK && tctl_cli_has(line, "--dry-run")) {
         exit_code = dry_run(&c);
     } else if (exit_code == TCTL_EXIT_OK) {
@@ -275,7 +290,8 @@ static int run(tctl_command_line *line)
     return exit_code;
 }
 
-static const char *const usage[] = {"SPEC [--set KEY=VALUE]... [--without STAGE]... [--seed N]", NULL};
+static const char *const usage[] = {
+    "SPEC [--set KEY=VALUE]... [--without STAGE]... [--seed N] [--allow-env NAME]...", NULL};
 static const tctl_cli_option options[] = {
     {.name = "--set",
      .value = "KEY=VALUE",
@@ -283,6 +299,10 @@ static const tctl_cli_option options[] = {
      .repeated = true},
     {.name = "--without", .value = "STAGE", .doc = "leave out a stage", .repeated = true},
     {.name = "--seed", .value = "N", .doc = "another root seed"},
+    {.name = "--allow-env",
+     .value = "NAME",
+     .doc = "pass this variable of yours as it is, and record it",
+     .repeated = true},
     {.name = "--dry-run", .doc = "print the recipe, its digest and the inputs; run nothing"},
     {.name = "--no-vcs", .doc = "do not look at git: keep the code in the run store"},
     {.name = "--grace", .value = "SECONDS", .doc = "time between the first Ctrl-C and the kill (default 30)"},
@@ -300,7 +320,9 @@ const tctl_command tctl_cmd_run = {
     .details =
         "Code, data and machine are recorded first; then one child does the work, and whatever happens to "
         "it, the\n"
-        "run directory says what. Exit code: 0 done, 1 failed, 3 the spec is wrong, 4 a plugin, 130 Ctrl-C.",
+        "run directory says what. Exit code: 0 done, 1 failed, 3 the spec is wrong, 4 a plugin, 6 a variable "
+        "of yours\n"
+        "with which results may not repeat (docs/determinism.md), 130 Ctrl-C.",
     .examples = "  trainctl run exp.yaml\n"
                 "  trainctl run exp.yaml --set train.optimizer.lr=0.05 --seed 7\n"
                 "  trainctl run exp.yaml --json | jq -r .result_digest",

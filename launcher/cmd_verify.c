@@ -120,6 +120,7 @@ static int do_again(context *c, tctl_view *view)
         .work_folder = place,
         .grace_seconds = GRACE_SECONDS,
         .view = view,
+        .envelope = json_object_get(c->manifest, "envelope"),
     };
     if (tctl_attempt_run(c->line->arena, &attempt, &c->end, &err) != TCTL_OK) {
         tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/envelope.h"
 #include "manifest/manifest.h"
 
 tctl_status tctl_program_path(tctl_arena *arena, const char **ret, tctl_error *err)
@@ -111,6 +112,8 @@ int tctl_experiment_load(const tctl_command_line *line, const tctl_spec_request 
         exit_code = show(line, &diags, ret->spec, json, exit_code_of(st, &diags));
     } else {
         st = tctl_json_digest(ret->spec->recipe, &ret->recipe_digest, &err);
+        if (st == TCTL_OK)
+            st = tctl_envelope_check_unpinned(&ret->spec->determinism, &err);
         exit_code = st == TCTL_OK ? TCTL_EXIT_OK : tctl_cli_fail(line, &err);
     }
     tctl_diags_release(&diags);

@@ -92,9 +92,16 @@ static const member envelope_members[] = {
     {"names", TEXTS, MUST, NULL, NULL, "variables that were passed and are recorded by name only"},
     {"secrets", TEXTS, MUST, NULL, NULL, "names of secret variables"},
     {"replaced", TEXTS, MUST, NULL, NULL, "variables of the user's that a pinned value replaced"},
+    {"kept", TEXTS, MAY, NULL, NULL, "variables that have the user's value, with which results repeat"},
+    {"allowed", TEXTS, MAY, NULL, NULL, "variables of --allow-env that were set"},
+    {"unpinned", TEXTS, MAY, NULL, NULL, "variables that the spec does not pin"},
     {"umask", TEXT, MUST, NULL, NULL, "octal"},
     {"aslr", TEXT, MUST, NULL, NULL, "off, or why it was left on"},
     {"core_limit", TEXT, MUST, NULL, NULL, "largest core dump in bytes"},
+    {"limits", TEXT_MAP, MAY, NULL, NULL,
+     "soft limits of the child: bytes, numbers, seconds, or 'unlimited'"},
+    {"interposer", DIGEST, MAYBE_NULL, NULL, NULL, "of the preloaded library; null without one"},
+    {"python", BOOLEAN, MAY, NULL, NULL, "the Python shim is on the path"},
     END,
 };
 

@@ -3,7 +3,7 @@
 """Keeps the documents that follow from the option tables: docs.py BUILD SOURCE [--update].
 
 Without --update it only compares: the parts of docs/cli.md and share/man/trainctl.1 that are made from the tables,
-docs/plugins-reference.md, share/schema/manifest-1.json, and that completion offers every option.
+docs/plugins-reference.md, docs/determinism.md, share/schema/manifest-1.json, and that completion offers every option.
 """
 import json
 import pathlib
@@ -116,6 +116,8 @@ def main():
     text = (SOURCE / "share/man/trainctl.1").read_text(encoding="utf-8")
     wrong += keep("share/man/trainctl.1", between(text, '.\\" From here', ".SH EXIT STATUS", "".join(man(commands))))
     wrong += keep("docs/plugins-reference.md", "".join(reference()))
+    text = (SOURCE / "docs/determinism.md").read_text(encoding="utf-8")
+    wrong += keep("docs/determinism.md", between(text, "<!-- From here on", None, "\n" + trainctl("doctor", "--variables")))
     schema = json.dumps(json.loads(trainctl("show", "--schema")), indent=2, sort_keys=True) + "\n"
     wrong += keep("share/schema/manifest-1.json", schema)
     if trainctl("complete", "--", "").split() != sorted(c["name"] for c in commands):
