@@ -16,6 +16,7 @@
 #include "host/worker.h"
 #include "launcher/capture.h"
 #include "launcher/experiment.h"
+#include "launcher/probe.h"
 #include "manifest/manifest.h"
 #include "manifest/path_json.h"
 #include "manifest/store.h"
@@ -132,6 +133,11 @@ static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const
         .from = (const char *const *)environ,
         .recorded = a->envelope,
     };
+    if (a->changed != NULL) {
+        request.probe = a->changed->library ? own_library(arena, "libtrainctl-probe.so") : NULL;
+        request.variables = a->changed->variables;
+        request.one_cpu = a->changed->one_cpu;
+    }
     if (a->spec->command != NULL && d->trace > 0)
         request.trace = tctl_path_join(arena, a->folder, "trace.bin");
     if (secrets == NULL || request.report == NULL || (d->trace > 0 && a->spec->command && !request.trace))
@@ -302,6 +308,7 @@ tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_atte
             .envelope = &envelope,
             .events = a->spec->command == NULL,
             .grace_seconds = a->grace_seconds,
+            .limit_seconds = a->limit_seconds,
             .view = a->view,
         };
         st = child.log_path == NULL ? tctl_fail_memory(err, 0)

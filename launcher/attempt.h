@@ -27,6 +27,9 @@ typedef struct tctl_attempt {
     /* Of a command's trace, NULL: nothing of the kind. "A-B": steps recorded in more detail (trace-fine.bin); a step
      * whose tensors are written (dump-N/); the step after which the child ends with status 0. */
     const char *trace_fine, *trace_dump, *trace_stop;
+    uint32_t trace_every; /* of a worker's trace: every so many steps; 0: as the spec has it */
+    const struct tctl_circumstances *changed; /* of a probe (launcher/probe.h); NULL: as the spec has it */
+    double limit_seconds;                     /* killed after that; 0: never */
 } tctl_attempt;
 
 typedef struct tctl_attempt_end {

@@ -12,13 +12,14 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "launcher/deep.h"
 #include "launcher/runs.h"
 #include "launcher/verify.h"
 #include "manifest/manifest.h"
 #include "manifest/path_json.h"
 
 #define MAX_VERIFICATIONS 10000
-#define GRACE_SECONDS     30
+#define DEFAULT_RUNS      3
 #define SHOWN_CAUSES      5
 
 typedef struct context {
@@ -29,7 +30,10 @@ typedef struct context {
     tctl_experiment experiment;
     tctl_spec_request asked;
     const char *folder; /* of the attempt; NULL: not made */
-    tctl_attempt_end end;
+    int64_t runs;       /* under each probe */
+    tctl_repeater repeater;
+    tctl_repeat first;
+    tctl_deep deep;
 } context;
 
 static const char *const verdict_words[] = {"unverifiable", "identical", "differs", "unverifiable"};
@@ -99,41 +103,65 @@ static tctl_status make_folder(context *c, tctl_error *err)
                      c->run.path);
 }
 
-/* Returns an exit code above 128 if somebody stopped us, else 0. */
-static int do_again(context *c, tctl_view *view)
+/* What the second time has to say, and the probes. */
+static void look_deeper(context *c, tctl_view *view, tctl_view *quiet)
 {
     tctl_error err = {0};
-    const char *place = NULL, *store = NULL;
-    store = tctl_path_folder(c->line->arena, tctl_path_folder(c->line->arena, c->run.path));
+    c->deep = (tctl_deep){.repeater = c->repeater,
+                          .runs = (uint32_t)c->runs,
+                          .view = tctl_cli_has(c->line, "--quiet") ? NULL : view,
+                          .quiet = quiet,
+                          .probes = c->deep.probes};
+    c->deep.repeater.scratch = c->folder;
+    tctl_status st = tctl_deep_look(&c->deep, &c->first, &err);
+    c->repeater.stopped = c->deep.repeater.stopped;
+    if (st != TCTL_OK && c->repeater.stopped == 0)
+        tctl_verify_failed(&c->v, "deep", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);
+    else if (st == TCTL_OK)
+        tctl_verify_passed(&c->v, "deep",
+                           strcmp(c->deep.self, "agrees") == 0
+                               ? "done twice now: the program agrees with itself"
+                               : "done twice now: the program disagrees with itself");
+}
+
+/* Returns an exit code above 128 if somebody stopped us, else 0. */
+static int do_again(context *c, tctl_view *view, tctl_view *quiet)
+{
+    tctl_error err = {0};
+    const char *store = tctl_path_folder(c->line->arena, tctl_path_folder(c->line->arena, c->run.path));
     if (make_folder(c, &err) != TCTL_OK) {
         tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);
         return 0;
     }
-    if (!tctl_verify_place(&c->v, c->experiment.spec, store, c->folder, &place))
-        return 0;
-    tctl_attempt attempt = {
+    c->repeater = (tctl_repeater){
+        .v = &c->v,
         .spec = c->experiment.spec,
         .asked = &c->asked,
         .recipe_digest = &c->experiment.recipe_digest,
         .run_id = json_string_value(json_object_get(json_object_get(c->manifest, "run"), "id")),
-        .folder = c->folder,
-        .work_folder = place,
-        .grace_seconds = GRACE_SECONDS,
-        .view = view,
+        .store = store,
+        .scratch = c->folder,
+        .keep = tctl_cli_has(c->line, "--keep"),
         .envelope = json_object_get(c->manifest, "envelope"),
     };
-    if (tctl_attempt_run(c->line->arena, &attempt, &c->end, &err) != TCTL_OK) {
-        tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "%s", err.message);
-    } else if (strcmp(c->end.state, TCTL_STATE_DONE) != 0) {
-        tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "the run %s this time: %s",
-                           c->end.state, c->end.reason == NULL ? "?" : c->end.reason);
-        if (c->end.details != NULL)
-            fputs(c->end.details, stderr);
-        return c->end.child.stopped_by != 0 ? c->end.exit_code : 0;
+    const tctl_repeat_request request = {.view = view};
+    tctl_status st = tctl_repeat_make(&c->repeater, c->folder, &request, &c->first, &err);
+    if (st != TCTL_OK) {
+        if (c->v.verdict == TCTL_VERDICT_NONE)
+            tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "%s%s",
+                               c->repeater.stopped != 0 ? "the run interrupted this time: " : "",
+                               err.message);
+    } else if (c->first.failure != NULL) {
+        tctl_verify_failed(&c->v, "run again", TCTL_VERDICT_UNVERIFIABLE, "the run failed this time: %s",
+                           c->first.failure);
+        if (c->first.end.details != NULL)
+            fputs(c->first.end.details, stderr);
     } else {
-        tctl_verify_compare(&c->v, c->folder, &c->end);
+        tctl_verify_compare(&c->v, c->folder, &c->first.end);
+        if (tctl_cli_has(c->line, "--deep"))
+            look_deeper(c, view, quiet);
     }
-    return 0;
+    return c->repeater.stopped;
 }
 
 static int verify(context *c)
@@ -165,9 +193,11 @@ static int verify(context *c)
     }
     if (!tctl_verify_resolved(&c->v, &c->experiment))
         return 0;
-    tctl_view *view = tctl_view_create(tctl_cli_has(c->line, "--quiet"), c->line->colour);
-    int stopped = view == NULL ? TCTL_EXIT_USAGE : do_again(c, view);
+    tctl_view *view = tctl_view_create(tctl_cli_has(c->line, "--quiet"), c->line->colour),
+              *quiet = tctl_view_create(true, false);
+    int stopped = view == NULL || quiet == NULL ? TCTL_EXIT_USAGE : do_again(c, view, quiet);
     tctl_view_destroy(view);
+    tctl_view_destroy(quiet);
     return stopped;
 }
 
@@ -187,6 +217,8 @@ static void print_place(const json_t *first)
         if (i > 0 && i <= SHOWN_CAUSES)
             printf("      also: %s\n", json_string_value(json_object_get(one, "what")));
     }
+    json_array_foreach(json_object_get(first, "advice"), i, one)
+        printf("      advice: %s\n", json_string_value(one));
     json_array_foreach(json_object_get(first, "suspects"), i, one)
     {
         if (i < SHOWN_CAUSES)
@@ -212,17 +244,18 @@ static void print_verdict(const context *c)
 static json_t *verdict_json(const context *c, int exit_code)
 {
     json_t *none = json_null(), *contract = json_object_get(c->manifest, "contract");
-    return json_pack("{s:s, s:o, s:O, s:O, s:o, s:O, s:i, s:o}", "verdict", verdict_words[c->v.verdict],
-                     "reason", tctl_text_to_json(c->v.reason), "first_divergence",
-                     c->v.first_divergence == NULL ? none : c->v.first_divergence, "checks", c->v.checks,
-                     "id", tctl_text_to_json(c->run.id == NULL ? c->line->args[0] : c->run.id), "contract",
-                     contract == NULL ? none : contract, "exit_code", exit_code, "folder",
-                     tctl_text_to_json(c->folder));
+    return json_pack(
+        "{s:s, s:s?, s:O, s:o, s:O, s:O, s:o, s:O, s:i, s:o}", "verdict", verdict_words[c->v.verdict], "self",
+        c->deep.self, "probes", c->deep.probes, "reason", tctl_text_to_json(c->v.reason), "first_divergence",
+        c->v.first_divergence == NULL ? none : c->v.first_divergence, "checks", c->v.checks, "id",
+        tctl_text_to_json(c->run.id == NULL ? c->line->args[0] : c->run.id), "contract",
+        contract == NULL ? none : contract, "exit_code", exit_code, "folder", tctl_text_to_json(c->folder));
 }
 
 static void release(context *c)
 {
-    tctl_attempt_release(&c->end);
+    tctl_repeat_release(&c->repeater, &c->first, false);
+    json_decref(c->deep.probes);
     tctl_experiment_release(&c->experiment);
     json_decref(c->v.checks);
     json_decref(c->v.first_divergence);
@@ -237,10 +270,11 @@ static int run(tctl_command_line *line)
 {
     static const int exit_codes[] = {TCTL_EXIT_USAGE, TCTL_EXIT_OK, TCTL_EXIT_FAILED, TCTL_EXIT_USAGE};
     tctl_error err = {0};
-    context c = {.line = line, .run = TCTL_RUN_NONE};
+    context c = {.line = line, .run = TCTL_RUN_NONE, .runs = DEFAULT_RUNS, .deep = {.probes = json_array()}};
     int64_t number = 0;
     if (!tctl_cli_number(line, "--threads", 1, 1024, &number) ||
-        !tctl_cli_number(line, "--workers", 0, 1024, &number))
+        !tctl_cli_number(line, "--workers", 0, 1024, &number) ||
+        !tctl_cli_number(line, "--repeats", 2, 1000, &c.runs))
         return TCTL_EXIT_USAGE;
     c.v = (tctl_verification){
         .arena = line->arena, .checks = json_array(), .anyway = tctl_cli_has(line, "--anyway")};
@@ -269,12 +303,16 @@ static int run(tctl_command_line *line)
     return exit_code;
 }
 
-static const char *const usage[] = {"RUN [--threads N] [--workers N]", NULL};
+static const char *const usage[] = {"RUN [--threads N] [--workers N]", "RUN --deep", NULL};
 static const tctl_cli_option options[] = {
     {.name = "--threads", .value = "N", .doc = "compute with another number of threads than recorded"},
     {.name = "--workers", .value = "N", .doc = "load with another number of workers than recorded"},
+    {.name = "--deep",
+     .doc =
+         "run twice now and, if bits differ, find out what they depend on, and the first step and element"},
+    {.name = "--repeats", .value = "N", .doc = "with --deep: runs that must agree under a probe (default 3)"},
     {.name = "--anyway", .doc = "run again although data or plugins have changed, and compare"},
-    {.name = "--keep", .doc = "keep the repeated run's folder also if it is identical"},
+    {.name = "--keep", .doc = "keep the folders of all repeated runs, also of identical ones and of probes"},
     {.name = "--json", .doc = "print one JSON object, and nothing else, to standard output"},
     {.name = "--quiet", .doc = "no progress, no curve, not the child's words", .letter = 'q'},
     {.name = NULL},
@@ -288,9 +326,16 @@ const tctl_command tctl_cmd_verify = {
     .options = options,
     .details = "First it is checked that the recorded outputs, data and plugins are what they were; then the "
                "work is done\n"
-               "again in an empty folder. Exit code: 0 identical, 1 differs, 2 could not be checked.",
+               "again in an empty folder. Where bits differ, the stage is named at which they part "
+               "(docs/verify.md); --deep\n"
+               "tells whether the program disagrees with itself or only with its record, and tries with one "
+               "circumstance after\n"
+               "the other held still on which it depends: clock, entropy, threads, addresses, uninitialised "
+               "memory, …\n"
+               "Exit code: 0 identical, 1 differs, 2 could not be checked.",
     .examples = "  trainctl verify last\n"
                 "  trainctl verify last --threads 5 --workers 0\n"
+                "  trainctl verify last --deep\n"
                 "  trainctl verify last --json | jq .first_divergence",
     .rank = 20,
     .argument = TCTL_ARG_RUN,

@@ -199,7 +199,11 @@ static void add_our_own(builder *b)
     add_place(b, "TRAINCTL_TRACE_FINE", r->trace_fine);
     add_place(b, "TRAINCTL_TRACE_DUMP", r->trace_dump);
     add_place(b, "TRAINCTL_TRACE_STOP", r->trace_stop);
-    prepend(b, "LD_PRELOAD", r->interposer);
+    const char *preload = r->interposer != NULL ? r->interposer : r->probe;
+    if (r->interposer != NULL && r->probe != NULL)
+        preload = tctl_arena_format(b->arena, "%s:%s", r->interposer, r->probe);
+    b->failed = b->failed || (r->interposer != NULL && preload == NULL);
+    prepend(b, "LD_PRELOAD", preload);
     prepend(b, "PYTHONPATH", r->python);
 }
 
@@ -313,6 +317,25 @@ static void pass_secrets(builder *b)
     }
 }
 
+/* A probe's, in place of what the name has so far. */
+static void replace_variables(builder *b)
+{
+    for (const char *const *v = b->request->variables; v != NULL && *v != NULL; v++) {
+        size_t length = strcspn(*v, "="), kept = 0;
+        const char *name = tctl_arena_copy(b->arena, *v, length);
+        for (size_t i = 0; i < b->n; i++) {
+            if (strncmp(b->variables[i], *v, length + 1) != 0)
+                b->variables[kept++] = b->variables[i];
+        }
+        b->n = kept;
+        if (name == NULL || (*v)[length] != '=') {
+            b->failed = true;
+            return;
+        }
+        pin(b, name, *v + length + 1);
+    }
+}
+
 /* The environment lies above the stack, so its size decides the stack's addresses: with this it is the same whatever
  * the run directory and the user's variables are called. Each variable also has a pointer. */
 static void add_padding(builder *b)
@@ -373,13 +396,15 @@ tctl_status tctl_envelope_make(tctl_arena *arena, const tctl_envelope_request *r
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         *lists[i] = json_array();
     b.values = json_object();
-    tctl_envelope made = {.no_aslr = request->determinism->fixed_addresses && tctl_envelope_can_drop_aslr(),
+    tctl_envelope made = {.one_cpu = request->one_cpu,
+                          .no_aslr = request->determinism->fixed_addresses && tctl_envelope_can_drop_aslr(),
                           .stack = tctl_envelope_stack_limit(request->recorded)};
     pin_from_table(&b);
     add_our_own(&b);
     pass_recorded_variables(&b);
     pass_users_variables(&b);
     pass_secrets(&b);
+    replace_variables(&b);
     add_padding(&b);
     qsort(b.variables, b.n, sizeof *b.variables, by_text);
     made.variables = b.variables;

@@ -37,13 +37,19 @@ typedef struct tctl_envelope_request {
     /* The record of an earlier envelope, to make the same one again: what was kept or passed by value then is taken
      * from there, and nothing is refused. NULL: a first one. */
     const json_t *recorded;
+    /* Of a probe (launcher/probe.h), never of a run that is recorded: */
+    const char *probe; /* absolute path of a library to preload as well; NULL: none */
+    const char *const
+        *variables; /* "NAME=value", in place of what the name would have; NULL-ended, or NULL */
+    bool one_cpu;   /* the child and all of its threads share one processor */
 } tctl_envelope_request;
 
 typedef struct tctl_envelope {
     const char *const *variables; /* "NAME=value", sorted, NULL-ended */
     const char *const *notes;     /* what the user should know: "OMP_NUM_THREADS=8 …"; NULL-ended */
     bool no_aslr;                 /* address space randomisation can and shall be switched off */
-    struct rlimit stack;          /* its soft limit decides where libraries are mapped */
+    bool one_cpu;
+    struct rlimit stack; /* its soft limit decides where libraries are mapped */
     json_t *record; /* for the manifest: {"variables":{name:value},"names":[…],"secrets":[…],"replaced":[…],
                      * "kept":[…],"allowed":[…],"unpinned":[…],"umask","aslr","core_limit","limits":{name:text},
                      * "interposer": SHA-256 or null,"python": bool}; what identifies the user is in "names" only */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The envelope's part that is not the environment: what is done to the process between fork and exec, its limits. */
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/personality.h>
@@ -63,6 +64,20 @@ bool tctl_envelope_can_drop_aslr(void)
     return then >= 0 && ((unsigned)then & ADDR_NO_RANDOMIZE) != 0;
 }
 
+/* The first processor that we may use. */
+static void stay_on_one_cpu(void)
+{
+    cpu_set_t may, one;
+    if (sched_getaffinity(0, sizeof may, &may) != 0)
+        return;
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++) {
+        if (CPU_ISSET(i, &may))
+            CPU_SET(i, &one);
+    }
+    sched_setaffinity(0, sizeof one, &one);
+}
+
 void tctl_envelope_enter(const tctl_envelope *envelope)
 {
     static const int defaults[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD, SIGUSR1, SIGUSR2};
@@ -71,6 +86,8 @@ void tctl_envelope_enter(const tctl_envelope *envelope)
     umask(CHILD_UMASK);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     setrlimit(RLIMIT_STACK, &envelope->stack);
+    if (envelope->one_cpu)
+        stay_on_one_cpu();
     if (envelope->no_aslr)
         personality((unsigned long)(unsigned)personality(CURRENT_PERSONA) | ADDR_NO_RANDOMIZE);
 }

@@ -275,6 +275,7 @@ static tctl_status watch_until_end(watch *w, tctl_error *err)
         if (w->kill_at > 0 && now_seconds() >= w->kill_at) {
             kill(-w->pid, SIGKILL);
             w->kill_at = 0;
+            w->end->over_limit = w->asked == 0;
         }
         drain(w, OUTPUT);
         drain(w, EVENTS);
@@ -311,6 +312,7 @@ tctl_status tctl_supervise(tctl_arena *arena, const tctl_child *child, tctl_chil
     signal(SIGCHLD, SIG_DFL); /* where it is ignored, children end without a status */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     double began = now_seconds();
+    w.kill_at = child->limit_seconds > 0 ? began + child->limit_seconds : 0;
     tctl_status st = TCTL_OK;
     w.log_fd = open(child->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     w.fds[SIGNALS] = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -345,7 +347,9 @@ const char *tctl_child_reason(tctl_arena *arena, const tctl_child_end *end)
         return tctl_arena_format(arena, "exit status %d", end->exit_code);
     const char *name = sigabbrev_np(end->signal);
     const char *guess = "";
-    if (end->signal == SIGKILL && end->stopped_by == 0)
+    if (end->over_limit)
+        guess = " (it took too long)";
+    else if (end->signal == SIGKILL && end->stopped_by == 0)
         guess = " (out of memory?)";
     else if (end->signal == SIGXFSZ)
         guess = " (file size limit)";

@@ -28,6 +28,7 @@ typedef struct tctl_child {
     const tctl_envelope *envelope;
     bool events; /* give it descriptor 3 */
     double grace_seconds;
+    double limit_seconds; /* killed after that; 0: never */
     tctl_view *view;
 } tctl_child;
 
@@ -35,6 +36,7 @@ typedef struct tctl_child_end {
     int exit_code;        /* as a shell would say: 128 + signal if one killed it */
     int signal;           /* that killed it; 0 */
     int stopped_by;       /* the signal that asked us to stop; 0 */
+    bool over_limit;      /* killed because limit_seconds were over */
     bool log_disk_full;   /* not all of its output could be logged */
     const char *phase;    /* of the last phase event, "create"; NULL: none. From the arena */
     const char *plugin;   /* who that phase was about: a path, or "conv1 (plugin 'x')"; NULL */

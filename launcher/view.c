@@ -76,6 +76,8 @@ void tctl_view_output(tctl_view *v, const char *data, size_t size)
 void tctl_view_say(tctl_view *v, const char *fmt, ...)
 {
     va_list ap;
+    if (v == NULL)
+        return;
     fresh_line(v);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);

@@ -25,7 +25,7 @@ void tctl_view_output(tctl_view *, const char *data, size_t size);
 void tctl_view_event(tctl_view *, const json_t *event);
 /* Redraws "what done/total unit" at most 20 times a second. */
 void tctl_view_progress(tctl_view *, const char *what, uint64_t done, uint64_t total, const char *unit);
-/* A whole line of the launcher's own. */
+/* A whole line of the launcher's own. Without a view nothing is said. */
 void tctl_view_say(tctl_view *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
