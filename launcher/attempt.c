@@ -110,6 +110,16 @@ static const char *child_folder(const tctl_attempt *a)
     return a->spec->command != NULL ? a->work_folder : a->folder;
 }
 
+/* The library to preload; NULL where it is not to be, or cannot be. */
+static const char *interposer_of(tctl_arena *arena, const tctl_attempt *a)
+{
+#ifdef TRAINCTL_SANITIZED
+    if (a->spec->command == NULL)
+        return NULL; /* the worker's sanitizer must be the first library; a command's programs are looked at one by one */
+#endif
+    return a->spec->determinism.interposer ? own_library(arena, "libtrainctl-det.so") : NULL;
+}
+
 static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const char *out,
                                  tctl_envelope *ret, tctl_error *err)
 {
@@ -123,7 +133,7 @@ static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const
         .trace_fine = a->trace_fine,
         .trace_dump = a->trace_dump,
         .trace_stop = a->trace_stop,
-        .interposer = d->interposer ? own_library(arena, "libtrainctl-det.so") : NULL,
+        .interposer = interposer_of(arena, a),
         .python = d->python ? own_library(arena, "python") : NULL,
         .determinism = d,
         .seed = a->spec->seed,

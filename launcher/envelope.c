@@ -204,6 +204,8 @@ static void add_our_own(builder *b)
         preload = tctl_arena_format(b->arena, "%s:%s", r->interposer, r->probe);
     b->failed = b->failed || (r->interposer != NULL && preload == NULL);
     prepend(b, "LD_PRELOAD", preload);
+    if (r->interposer != NULL) /* of the first process; the interposer gives each its own */
+        add(b, "TRAINCTL_PROCESS", "0000000000000000");
     prepend(b, "PYTHONPATH", r->python);
 }
 
