@@ -345,7 +345,7 @@ tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_atte
 
 void tctl_attempt_release(tctl_attempt_end *end)
 {
-    json_decref(end->child.last_metrics);
+    tctl_child_release(&end->child);
     json_decref(end->worker);
     json_decref(end->envelope);
     json_decref(end->outputs);

@@ -20,9 +20,11 @@ static json_t *texts(const char *const *list)
 
 static json_t *run_json(const tctl_record *r)
 {
-    return json_pack("{s:s, s:s, s:o, s:f, s:o}", "id", r->run->id, "name", r->spec->name, "started",
+    json_t *left = r->end->child.left;
+    return json_pack("{s:s, s:s, s:o, s:f, s:o, s:o}", "id", r->run->id, "name", r->spec->name, "started",
                      tctl_json_count(tctl_run_started(r->run)), "seconds", r->end->child.seconds,
-                     "peak_bytes", tctl_json_count(r->end->child.peak_bytes));
+                     "peak_bytes", tctl_json_count(r->end->child.peak_bytes), "left",
+                     left == NULL ? json_array() : json_incref(left));
 }
 
 static json_t *request_json(const tctl_record *r)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting, watching and ending the child. See supervise.h.
+ * Watching the child, and what it says. See supervise.h; guard.h for who starts and ends it.
  *
  * Signals are blocked and read from a signalfd, so that there is no handler and no race with poll. After the child's
- * end its pipes are drained without waiting for end-of-file: a process that left the group may hold them open.
+ * end its pipes are drained without waiting for end-of-file.
  */
 #include "launcher/supervise.h"
 
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,17 +24,18 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "host/worker.h"
+#include "launcher/guard.h"
 
 #define MAX_EVENT_LINE ((size_t)64 << 10)
 #define GROUP_GONE_MS  2000
 
-enum { OUTPUT, EVENTS, SIGNALS, N_POLLED };
+enum { OUTPUT, EVENTS, SIGNALS, GUARD, N_POLLED };
 
 typedef struct watch {
     const tctl_child *child;
     tctl_arena *arena;
     tctl_child_end *end;
-    pid_t pid;
+    pid_t guard;
     int log_fd;
     int fds[N_POLLED];
     tctl_buf line; /* of events, not yet whole */
@@ -51,34 +52,7 @@ static double now_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- the child's side ----------------------------------------------------------------------------------- */
-
-typedef struct child_fds {
-    int output, events, null, failure;
-} child_fds;
-
-/* Runs between fork and exec: system calls only. */
-static void become_child(const tctl_child *child, const child_fds *fds, pid_t parent, const sigset_t *mask)
-{
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(TCTL_EXIT_FAILED); /* it ended before the death signal was set */
-    tctl_envelope_enter(child->envelope);
-    bool ok = dup2(fds->null, STDIN_FILENO) >= 0 && dup2(fds->output, STDOUT_FILENO) >= 0 &&
-              dup2(fds->output, STDERR_FILENO) >= 0;
-    if (ok && child->events)
-        ok = dup2(fds->events, TCTL_WORKER_EVENTS_FD) >= 0;
-    if (ok)
-        ok = chdir(child->folder) == 0;
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    if (ok)
-        execve(child->argv[0], (char *const *)(uintptr_t)child->argv,
-               (char *const *)(uintptr_t)child->envelope->variables);
-    int why = errno;
-    ssize_t n = write(fds->failure, &why, sizeof why);
-    _exit(n == (ssize_t)sizeof why ? 127 : 126);
-}
+/* ---- starting ------------------------------------------------------------------------------------------- */
 
 /* A pipe whose ends are above the descriptors that the child is given, so that dup2 never overwrites one. */
 static bool make_pipe(int ends[2])
@@ -100,37 +74,22 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Forks and execs; the error of a failed exec comes back through a pipe that a good one closes. */
 static tctl_status start(watch *w, const sigset_t *old_mask, tctl_error *err)
 {
-    int output[2] = {-1, -1}, events[2] = {-1, -1}, failure[2] = {-1, -1}, null = -1, why = 0;
-    tctl_status st = TCTL_OK;
+    int output[2] = {-1, -1}, events[2] = {-1, -1}, null = -1;
+    tctl_guard_fds fds;
+    tctl_status st;
     int opened = open("/dev/null", O_RDONLY | O_CLOEXEC);
     null = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, TCTL_WORKER_EVENTS_FD + 1);
     close_fd(&opened);
-    pid_t parent = getpid();
-    if (null < 0 || !make_pipe(output) || !make_pipe(events) || !make_pipe(failure)) {
+    if (null < 0 || !make_pipe(output) || !make_pipe(events)) {
         st = tctl_fail_errno(err, errno, "cannot make the pipes of a child");
         goto out;
     }
-    w->pid = fork();
-    if (w->pid < 0) {
-        st = tctl_fail_errno(err, errno, "cannot start a process");
+    fds = (tctl_guard_fds){.null = null, .output = output[1], .events = events[1]};
+    st = tctl_guard_start(w->child, &fds, old_mask, &w->guard, &w->fds[GUARD], err);
+    if (st != TCTL_OK)
         goto out;
-    }
-    if (w->pid == 0)
-        become_child(w->child, &(child_fds){output[1], events[1], null, failure[1]}, parent, old_mask);
-    setpgid(w->pid, w->pid); /* whoever of the two is first: a signal right now must find the group */
-    close_fd(&failure[1]);
-    ssize_t n;
-    do
-        n = read(failure[0], &why, sizeof why);
-    while (n < 0 && errno == EINTR);
-    if (n == (ssize_t)sizeof why) {
-        waitpid(w->pid, NULL, 0);
-        st = tctl_fail_errno(err, why, "cannot run '%s' in '%s'", w->child->argv[0], w->child->folder);
-        goto out;
-    }
     w->fds[OUTPUT] = output[0];
     w->fds[EVENTS] = events[0];
     output[0] = events[0] = -1;
@@ -140,7 +99,6 @@ out:
     for (int i = 0; i < 2; i++) {
         close_fd(&output[i]);
         close_fd(&events[i]);
-        close_fd(&failure[i]);
     }
     close_fd(&null);
     return st;
@@ -219,44 +177,64 @@ static void drain(watch *w, int which)
 
 /* ---- signals -------------------------------------------------------------------------------------------- */
 
+static void tell_guard(const watch *w, char order)
+{
+    (void)!send(w->fds[GUARD], &order, 1, MSG_NOSIGNAL); /* it is gone if this fails: seen elsewhere */
+}
+
 static void ask_to_stop(watch *w, int signal)
 {
     w->asked++;
     if (w->end->stopped_by == 0)
         w->end->stopped_by = signal;
     if (w->asked == 1) {
-        kill(-w->pid, SIGTERM);
-        kill(-w->pid, SIGCONT);
+        tell_guard(w, TCTL_GUARD_ASK);
         w->kill_at = now_seconds() + w->child->grace_seconds;
         tctl_view_say(w->child->view, "trainctl: stopping; press Ctrl-C again to kill");
     } else {
-        kill(-w->pid, SIGKILL);
-    }
-}
-
-static void reap(watch *w)
-{
-    struct rusage usage;
-    int status;
-    pid_t pid;
-    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        if (pid != w->pid)
-            continue; /* a grandchild that was left to us */
-        w->ended = true;
-        w->wait_status = status;
-        w->end->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+        tell_guard(w, TCTL_GUARD_KILL);
     }
 }
 
 static void take_signals(watch *w)
 {
     struct signalfd_siginfo info;
-    while (read(w->fds[SIGNALS], &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGCHLD)
-            reap(w);
-        else
-            ask_to_stop(w, (int)info.ssi_signo);
+    while (read(w->fds[SIGNALS], &info, sizeof info) == (ssize_t)sizeof info)
+        ask_to_stop(w, (int)info.ssi_signo);
+}
+
+/* ---- the guardian's words --------------------------------------------------------------------------------- */
+
+static void take_left(watch *w, const char *name)
+{
+    json_t *text = json_string(name); /* NULL if it is no UTF-8 */
+    if (w->end->left == NULL)
+        w->end->left = json_array();
+    json_array_append_new(w->end->left, text != NULL ? text : json_string("?"));
+}
+
+static tctl_status take_messages(watch *w, tctl_error *err)
+{
+    tctl_guard_message m;
+    ssize_t n;
+    while ((n = recv(w->fds[GUARD], &m, sizeof m, 0)) == (ssize_t)sizeof m) {
+        m.name[sizeof m.name - 1] = '\0';
+        if (m.kind == TCTL_GUARD_FAILED)
+            return tctl_fail_errno(err, m.value, "cannot run '%s' in '%s'", w->child->argv[0],
+                                   w->child->folder);
+        if (m.kind == TCTL_GUARD_LEFT)
+            take_left(w, m.name);
+        if (m.kind == TCTL_GUARD_ENDED) {
+            w->ended = true;
+            w->wait_status = m.value;
+            w->end->peak_bytes = m.peak_bytes;
+        }
     }
+    if (!w->ended && n >= 0) { /* its end of the socket is closed: somebody killed it, and so the child */
+        w->ended = w->end->unguarded = true;
+        w->wait_status = SIGKILL;
+    }
+    return TCTL_OK;
 }
 
 static tctl_status watch_until_end(watch *w, tctl_error *err)
@@ -273,39 +251,59 @@ static tctl_status watch_until_end(watch *w, tctl_error *err)
         if (poll(polled, N_POLLED, wait_ms) < 0 && errno != EINTR)
             return tctl_fail_errno(err, errno, "cannot wait for the child");
         if (w->kill_at > 0 && now_seconds() >= w->kill_at) {
-            kill(-w->pid, SIGKILL);
+            tell_guard(w, TCTL_GUARD_KILL);
             w->kill_at = 0;
             w->end->over_limit = w->asked == 0;
         }
         drain(w, OUTPUT);
         drain(w, EVENTS);
         take_signals(w);
+        tctl_status st = take_messages(w, err);
+        if (st != TCTL_OK)
+            return st;
     }
     return TCTL_OK;
 }
 
-/* Whatever is left of the group ends now; orphans come to us because we are their subreaper. */
-static void end_group(watch *w)
+/* The guardian ends when its work is done; what it could not do, because it was killed, we do. */
+static void finish(watch *w)
 {
-    for (int waited = 0; kill(-w->pid, SIGKILL) == 0 && waited < GROUP_GONE_MS; waited++) {
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    close_fd(&w->fds[GUARD]);
+    while (w->guard > 0 && waitpid(w->guard, NULL, 0) < 0 && errno == EINTR) {
     }
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue;
+    tctl_guard_kill_children();
     drain(w, OUTPUT);
     drain(w, EVENTS);
+}
+
+/* Names, each once, in the order in which they came. */
+static void say_left(const watch *w)
+{
+    tctl_buf names = TCTL_BUF_INIT;
+    size_t n = json_array_size(w->end->left);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = json_string_value(json_array_get(w->end->left, i));
+        bool again = false;
+        for (size_t k = 0; k < i && !again; k++)
+            again = strcmp(name, json_string_value(json_array_get(w->end->left, k))) == 0;
+        if (!again)
+            tctl_buf_add_format(&names, "%s'%s'", names.size > 0 ? ", " : "", name);
+    }
+    if (n > 0 && tctl_buf_text(&names) != NULL)
+        tctl_view_say(w->child->view,
+                      "trainctl: note: %zu process%s that the child left running %s ended: %s", n,
+                      n == 1 ? "" : "es", n == 1 ? "was" : "were", tctl_buf_text(&names));
+    tctl_buf_release(&names);
 }
 
 tctl_status tctl_supervise(tctl_arena *arena, const tctl_child *child, tctl_child_end *ret, tctl_error *err)
 {
     tctl_child_end end = {0};
-    watch w = {.child = child, .arena = arena, .end = &end, .log_fd = -1, .fds = {-1, -1, -1}};
+    watch w = {.child = child, .arena = arena, .end = &end, .log_fd = -1, .fds = {-1, -1, -1, -1}};
     w.line = (tctl_buf)TCTL_BUF_INIT;
     sigset_t watched, old_mask;
     sigemptyset(&watched);
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         sigaddset(&watched, signals[i]);
     sigprocmask(SIG_BLOCK, &watched, &old_mask);
@@ -322,7 +320,8 @@ tctl_status tctl_supervise(tctl_arena *arena, const tctl_child *child, tctl_chil
         st = start(&w, &old_mask, err);
     if (st == TCTL_OK) {
         st = watch_until_end(&w, err);
-        end_group(&w);
+        finish(&w);
+        say_left(&w);
         end.seconds = now_seconds() - began;
         end.signal = WIFSIGNALED(w.wait_status) ? WTERMSIG(w.wait_status) : 0;
         end.exit_code = end.signal != 0 ? TCTL_EXIT_SIGNAL + end.signal : WEXITSTATUS(w.wait_status);
@@ -335,8 +334,15 @@ tctl_status tctl_supervise(tctl_arena *arena, const tctl_child *child, tctl_chil
     if (st == TCTL_OK)
         *ret = end;
     else
-        json_decref(end.last_metrics);
+        tctl_child_release(&end);
     return st;
+}
+
+void tctl_child_release(tctl_child_end *end)
+{
+    json_decref(end->last_metrics);
+    json_decref(end->left);
+    end->last_metrics = end->left = NULL;
 }
 
 const char *tctl_child_reason(tctl_arena *arena, const tctl_child_end *end)
@@ -347,6 +353,8 @@ const char *tctl_child_reason(tctl_arena *arena, const tctl_child_end *end)
         return tctl_arena_format(arena, "exit status %d", end->exit_code);
     const char *name = sigabbrev_np(end->signal);
     const char *guess = "";
+    if (end->unguarded)
+        return "its guardian was killed, and so was the child";
     if (end->over_limit)
         guess = " (it took too long)";
     else if (end->signal == SIGKILL && end->stopped_by == 0)

@@ -54,6 +54,8 @@ static const member run_members[] = {
     {"started", COUNT, MUST, NULL, NULL, "nanoseconds since 1970"},
     {"seconds", REAL, MUST, NULL, NULL, "wall-clock time of the child"},
     {"peak_bytes", COUNT, MUST, NULL, NULL, "largest resident set of the child"},
+    {"left", TEXTS, MAY, NULL, NULL,
+     "names of the processes that the child left running and that were ended"},
     END,
 };
 

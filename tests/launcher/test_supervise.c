@@ -50,7 +50,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     fixture *f = *state;
-    json_decref(f->end.last_metrics);
+    tctl_child_release(&f->end);
     tctl_envelope_release(&f->envelope);
     tctl_view_destroy(f->view);
     tctl_remove_tree(f->folder, NULL);
@@ -200,6 +200,85 @@ static void nothing_of_the_group_is_left(void **state)
     assert_false(tctl_path_exists(probe));
     tctl_buf_release(&text);
     assert_alone();
+    assert_true(json_array_size(f->end.left) >= 2);
+    assert_string_equal(json_string_value(json_array_get(f->end.left, 0)), "sleep");
+}
+
+/* Whether the process whose number is the first line of the log is there; waits for the line. */
+static bool is_there(fixture *f, char probe[128])
+{
+    tctl_buf text = TCTL_BUF_INIT;
+    for (int i = 0; i < 500 && text.size == 0; i++) {
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+        tctl_file_read(f->log, 1 << 20, &text, NULL);
+    }
+    snprintf(probe, 128, "/proc/%.*s/stat", (int)strcspn(tctl_buf_text(&text), "\n"), tctl_buf_text(&text));
+    tctl_buf_release(&text);
+    return tctl_path_exists(probe);
+}
+
+static void a_daemon_of_the_childs_is_found_and_ended(void **state)
+{
+    fixture *f = *state;
+    char probe[128];
+    supervise(f, "setsid sh -c 'trap \"\" TERM; echo $$; sleep 1000; sleep 1000' & sleep 0.3", 5);
+    assert_int_equal(f->end.exit_code, 0);
+    assert_false(is_there(f, probe));
+    assert_alone();
+    assert_int_equal(json_array_size(f->end.left), 1);
+    assert_string_equal(json_string_value(json_array_get(f->end.left, 0)), "sh");
+}
+
+static void what_ends_by_itself_is_not_ended(void **state)
+{
+    fixture *f = *state;
+    supervise(f, "sleep 0.05 &", 5);
+    assert_null(f->end.left);
+    assert_alone();
+}
+
+static void a_grandchild_does_not_outlive_its_supervisor(void **state)
+{
+    fixture *f = *state;
+    char probe[128];
+    pid_t pid = fork();
+    if (pid == 0) {
+        supervise(f, "setsid sh -c 'trap \"\" TERM HUP; echo $$; sleep 1000; sleep 1000' & sleep 1000", 5);
+        _exit(0);
+    }
+    assert_true(is_there(f, probe));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    for (int i = 0; i < 500 && tctl_path_exists(probe); i++) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) /* a former test made us a subreaper */
+            continue;
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    assert_false(tctl_path_exists(probe));
+}
+
+static void a_guardian_that_is_killed_takes_all_with_it(void **state)
+{
+    fixture *f = *state;
+    supervise(f, "setsid sleep 1000 & kill -9 $PPID; sleep 1000", 5);
+    assert_true(f->end.unguarded);
+    assert_int_equal(f->end.signal, SIGKILL);
+    assert_string_equal(tctl_child_reason(f->arena, &f->end),
+                        "its guardian was killed, and so was the child");
+    assert_alone();
+}
+
+static void the_child_inherits_no_descriptor_of_the_callers(void **state)
+{
+    fixture *f = *state;
+    int leaked = dup2(STDERR_FILENO, 77);
+    assert_int_equal(leaked, 77);
+    supervise(f, "test -e /proc/self/fd/77; echo $?; read -r line; echo $?", 5);
+    close(leaked);
+    tctl_buf text = TCTL_BUF_INIT;
+    assert_int_equal(tctl_file_read(f->log, 1 << 20, &text, NULL), TCTL_OK);
+    assert_string_equal(tctl_buf_text(&text), "1\n1\n"); /* the second: standard input is empty */
+    tctl_buf_release(&text);
 }
 
 static void a_child_does_not_outlive_its_supervisor(void **state)
@@ -243,6 +322,11 @@ int main(void)
         CASE(the_second_signal_kills),
         CASE(the_end_of_the_grace_time_kills),
         CASE(nothing_of_the_group_is_left),
+        CASE(a_daemon_of_the_childs_is_found_and_ended),
+        CASE(what_ends_by_itself_is_not_ended),
+        CASE(a_grandchild_does_not_outlive_its_supervisor),
+        CASE(a_guardian_that_is_killed_takes_all_with_it),
+        CASE(the_child_inherits_no_descriptor_of_the_callers),
         CASE(a_child_does_not_outlive_its_supervisor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
