@@ -230,6 +230,7 @@ tctl_status tctl_services_create(const tctl_services_request *request, tctl_serv
     s->request.partial = keep(s, request->partial, &lost);
     s->request.metrics = keep(s, request->metrics, &lost);
     s->request.trace = keep(s, request->trace, &lost);
+    s->request.wish.folder = keep(s, request->wish.folder, &lost);
     s->parallel = (tctl_parallel){.struct_size = sizeof s->parallel,
                                   .n_threads = request->pool ? tctl_pool_threads(request->pool) : 1,
                                   .run = parallel_run};

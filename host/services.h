@@ -19,6 +19,15 @@
 
 typedef struct tctl_services tctl_services;
 
+/* What is wanted of a trace beyond the spec. All zero: nothing. */
+typedef struct tctl_trace_wish {
+    uint64_t every; /* records of every so many steps; 0: those that the spec has */
+    bool stops, dumps;
+    uint64_t stop;      /* if so: the step behind whose record the run ends */
+    uint64_t dump;      /* if so: the step whose tensors are written */
+    const char *folder; /* into which: <folder>/dump-<step>/<field>.npy; exists */
+} tctl_trace_wish;
+
 typedef struct tctl_services_request {
     uint64_t seed;
     tctl_pool *pool;     /* borrowed; NULL: `parallel` does its chunks one after the other */
@@ -26,9 +35,10 @@ typedef struct tctl_services_request {
     const char *partial; /* folder for files that are not whole yet, on the same file system as `out` */
     const char *metrics; /* file to append to; NULL: no metrics service */
     const char *trace;   /* file to create; NULL: no trace service */
-    int log_fd;          /* -1: log lines go nowhere */
-    int events_fd;       /* -1: nobody watches */
-    int32_t log_level;   /* the least that is shown, TCTL_LOG_… */
+    tctl_trace_wish wish;
+    int log_fd;                    /* -1: log lines go nowhere */
+    int events_fd;                 /* -1: nobody watches */
+    int32_t log_level;             /* the least that is shown, TCTL_LOG_… */
     volatile sig_atomic_t *cancel; /* not 0 once somebody asked to stop; NULL: nobody can */
 } tctl_services_request;
 

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "host/events.h"
+#include "host/npy.h"
 #include "host/services_private.h"
 #include "manifest/digest.h"
 
@@ -306,8 +307,40 @@ static tctl_status trace_record(const tctl_host *host, uint64_t step, const tctl
     return status;
 }
 
-const tctl_trace tctl_trace_service = {
-    .struct_size = sizeof(tctl_trace), .begin = trace_begin, .record = trace_record, .digest = tctl_xxh128};
+static int32_t trace_wanted(const tctl_host *host, uint64_t step)
+{
+    const tctl_trace_wish *wish = &tctl_caller_of(host)->services->request.wish;
+    bool ends = wish->stops && step >= wish->stop, dumps = wish->dumps && step == wish->dump;
+    if (step == 0)
+        return wish->stops || wish->dumps || wish->every > 0 ? TCTL_TRACE_WANT_RECORD : 0;
+    bool records = ends || dumps || (wish->every > 0 && step % wish->every == 0);
+    return (records ? TCTL_TRACE_WANT_RECORD : 0) | (dumps ? TCTL_TRACE_WANT_TENSORS : 0) |
+           (ends ? TCTL_TRACE_WANT_END : 0);
+}
+
+static tctl_status trace_tensor(const tctl_host *host, uint64_t step, const char *field,
+                                const tctl_tensor *tensor, tctl_error *err)
+{
+    const tctl_services *s = tctl_caller_of(host)->services;
+    const char *fault = fault_of_name(field);
+    if (fault)
+        return tctl_fail(err, TCTL_EINVAL, "bad name of a field '%.200s': %s", field, fault);
+    if (!s->request.wish.folder)
+        return tctl_fail(err, TCTL_EINVAL, "nobody wants the tensor '%s'", field);
+    char *path = NULL;
+    if (asprintf(&path, "%s/dump-%" PRIu64 "/%s.npy", s->request.wish.folder, step, field) < 0)
+        return tctl_fail_memory(err, strlen(field));
+    tctl_status status = tctl_npy_write(path, tensor, err);
+    free(path);
+    return status;
+}
+
+const tctl_trace tctl_trace_service = {.struct_size = sizeof(tctl_trace),
+                                       .begin = trace_begin,
+                                       .record = trace_record,
+                                       .digest = tctl_xxh128,
+                                       .wanted = trace_wanted,
+                                       .tensor = trace_tensor};
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,9 @@
  *   request.json   {"path": PATH,            the spec's path as the user gave it: for messages
  *                   "folder": FOLDER,        absolute; relative paths of the spec start here
  *                   "set": ["a.b=c",…], "without": ["NAME",…], "seed": "7" or null (of --seed),
+ *                   "trace": {"every": "1", "stop": "12", "dump": "12"},   may lack: what verify wants to see of the
+ *                                            trace, beyond the spec: records of every so many steps, the last step, and
+ *                                            one whose tensors are written to dump-12/<field>.npy
  *                   "recipe_digest": HEX,    SHA-256 of the recipe's canonical JSON: the worker must find the same
  *                   "out": FOLDER}           absolute, exists
  *                  Resources that the command line changes are in "set" ("resources.threads=2").

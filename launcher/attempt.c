@@ -44,6 +44,16 @@ static tctl_status write_request(tctl_arena *arena, const tctl_attempt *a, const
                   tctl_path_to_json(a->work_folder), "set", texts_json(a->asked->set), "without",
                   texts_json(a->asked->without), "seed", a->asked->seed, "recipe_digest",
                   tctl_json_sha256(a->recipe_digest), "out", tctl_path_to_json(out));
+    json_t *trace = json_object();
+    if (a->trace_every > 0)
+        json_object_set_new(trace, "every", tctl_json_count(a->trace_every));
+    if (a->trace_stop != NULL)
+        json_object_set_new(trace, "stop", json_string(a->trace_stop));
+    if (a->trace_dump != NULL)
+        json_object_set_new(trace, "dump", json_string(a->trace_dump));
+    if (json_object_size(trace) > 0)
+        json_object_set(request, "trace", trace);
+    json_decref(trace);
     tctl_status st =
         request == NULL || path == NULL ? tctl_fail_memory(err, 0) : tctl_json_pretty(request, &text, err);
     if (st == TCTL_OK)

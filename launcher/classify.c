@@ -317,10 +317,15 @@ static place place_of_divergence(const json_t *d)
     return (place){stage, "certain", NULL};
 }
 
-static place describe_divergence(const json_t *divergence, tctl_buf *why)
+static place describe_divergence(const json_t *divergence, const json_t *element, tctl_buf *why)
 {
     place where = place_of_divergence(divergence);
-    tctl_divergence_explain(divergence, why);
+    if (element != NULL) {
+        tctl_buf_add_format(why, "step %s, ", text_of(divergence, "step"));
+        tctl_content_explain(element, why);
+    } else {
+        tctl_divergence_explain(divergence, why);
+    }
     if (where.note != NULL)
         tctl_buf_add_format(why, " (%s)", where.note);
     return where;
@@ -337,16 +342,17 @@ static void add_details(json_t *verdict, const tctl_evidence *e)
         json_t *value = json_object_get(e->divergence, of_trace[i]);
         json_object_set_new(verdict, of_trace[i], value == NULL ? json_null() : json_incref(value));
     }
+    const json_t *content = e->element != NULL ? e->element : e->content;
     for (size_t i = 0; i < sizeof of_content / sizeof of_content[0]; i++) {
-        json_t *value = json_object_get(e->content, of_content[i][1]);
+        json_t *value = json_object_get(content, of_content[i][1]);
         json_object_set_new(verdict, of_content[i][0], value == NULL ? json_null() : json_incref(value));
     }
-    if (json_is_string(json_object_get(e->divergence, "a")) || e->content == NULL)
+    if (content == NULL || (e->element == NULL && json_is_string(json_object_get(e->divergence, "a"))))
         return;
     for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
-        json_object_set(verdict, bits[i], json_object_get(e->content, bits[i]));
-    if (json_is_string(json_object_get(e->content, "ulps")))
-        json_object_set_new(verdict, "ulps", json_integer((json_int_t)step_of(e->content, "ulps")));
+        json_object_set(verdict, bits[i], json_object_get(content, bits[i]));
+    if (json_is_string(json_object_get(content, "ulps")))
+        json_object_set_new(verdict, "ulps", json_integer((json_int_t)step_of(content, "ulps")));
 }
 
 /* What both sides say they did not control: known to make results vary. */
@@ -408,7 +414,7 @@ json_t *tctl_classify(const tctl_evidence *e)
         tctl_buf_add_format(&why, "%s; first seen: ", text_of(first, "what"));
     size_t without_place = first == NULL ? 0 : strlen(text_of(first, "what")), before = why.size;
     if (e->divergence != NULL)
-        where = describe_divergence(e->divergence, &why);
+        where = describe_divergence(e->divergence, e->element, &why);
     else
         describe_outputs(e, &why);
     bool shows = why.size > before;

@@ -28,6 +28,7 @@ typedef struct tctl_evidence {
     const json_t
         *data; /* inputs that changed: [{"name","change": "list" or "bytes","what"}]; NULL: by `data` */
     const json_t *divergence; /* of tctl_compare_traces */
+    const json_t *element;    /* of tctl_content_compare: the divergence's field, from dumps of both */
     const json_t *content;    /* of tctl_content_compare, with the output's "path" */
 } tctl_evidence;
 
@@ -40,7 +41,8 @@ typedef struct tctl_evidence {
  *   causes       [{"stage","what"}] all that differs of what went in, in the order of stages
  *   suspects     ["…"] what both sides did that is known to make results vary
  *   kind, step, after, field, a, b, ulps, fields_differ   of the traces' divergence; null without one
- *   path, tensor, element   of the output; null if not known. Then a, b and ulps are the element's
+ *   path, tensor, element   of the field that differs (path is null), else of the output; null if not known. Then a, b
+ *                and ulps are the element's
  */
 json_t *tctl_classify(const tctl_evidence *);
 

@@ -165,10 +165,12 @@ static tctl_status find_horizon(tctl_deep *d, const json_t *of_pair, const tctl_
         tctl_verify_pair(v, v->run->path, v->manifest, second->folder, second->side, &of_record, err);
     all[2] = of_record;
     for (size_t i = 0; st == TCTL_OK && i < sizeof all / sizeof all[0]; i++) {
-        uint64_t step = strcmp(text_of(all[i], "kind"), "value") == 0 ? step_of(all[i]) : 0;
-        if (i == 0 && step == 0) /* not in the trace, or at its very beginning */
+        bool in_trace = strcmp(text_of(all[i], "kind"), "value") == 0;
+        if (i == 0 && !in_trace)
             break;
-        d->horizon = step > d->horizon ? step : d->horizon;
+        d->has_horizon = true;
+        if (in_trace && step_of(all[i]) > d->horizon)
+            d->horizon = step_of(all[i]);
     }
     json_decref(of_record);
     return st;
@@ -180,6 +182,8 @@ static tctl_status look_at_itself(tctl_deep *d, json_t *verdict, const tctl_repe
     tctl_status st = d->repeater.v->run == NULL ? TCTL_OK : find_horizon(d, verdict, second, err);
     if (st == TCTL_OK)
         st = tctl_deep_probe(d, &found, err);
+    if (st == TCTL_OK)
+        st = tctl_deep_bisect(d, verdict, err);
     if (st == TCTL_OK)
         return conclude_disagreement(d, verdict, found, err);
     json_decref(verdict);

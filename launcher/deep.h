@@ -21,7 +21,8 @@ typedef struct tctl_deep {
     tctl_view *quiet; /* for children */
     json_t *probes;   /* out: [{"probe","with","runs","results","agrees","failure"}], in the order made */
     const char *self; /* out: "agrees", "disagrees"; NULL while not known */
-    uint64_t horizon; /* the step behind which repetitions may end; 0: none */
+    bool has_horizon;
+    uint64_t horizon; /* if so, the step behind which repetitions may end */
 } tctl_deep;
 
 /*
@@ -32,11 +33,15 @@ typedef struct tctl_deep {
  */
 tctl_status tctl_deep_look(tctl_deep *, const tctl_repeat *first, tctl_error *err);
 
-/* ---- for tctl_deep_look: deep_probe.c -------------------------------------------------------------------- */
+/* ---- for tctl_deep_look: deep_probe.c and deep_bisect.c ------------------------------------------------- */
 
 /* Which circumstances the results depend on: bits of probes into *ret, 0 if that stays unknown. */
 tctl_status tctl_deep_probe(tctl_deep *, uint32_t *ret, tctl_error *err);
 /* Whether results follow what fresh memory holds. */
 tctl_status tctl_deep_probe_memory(tctl_deep *, bool *ret, tctl_error *err);
+
+/* Repeats with a finer trace, to the step where `verdict` (on two repetitions) says that they part at the latest, until
+ * step, field and element are known, or luck runs out: then it stays as it is. */
+tctl_status tctl_deep_bisect(tctl_deep *, json_t *verdict, tctl_error *err);
 
 #endif

@@ -27,7 +27,8 @@ static void release(const tctl_deep *d, series *s)
 
 static tctl_status repeat_once(tctl_deep *d, uint32_t bits, unsigned fill, tctl_repeat *ret, tctl_error *err)
 {
-    const tctl_repeat_request request = {.probes = bits, .fill = fill, .stop = d->horizon, .view = d->quiet};
+    const tctl_repeat_request request = {
+        .probes = bits, .fill = fill, .stops = d->has_horizon, .stop = d->horizon, .view = d->quiet};
     return tctl_repeat_make(&d->repeater, NULL, &request, ret, err);
 }
 

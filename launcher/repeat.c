@@ -46,9 +46,9 @@ static tctl_status find_place(const tctl_repeater *r, const char *folder, bool i
     return st;
 }
 
-static const char *number_text(tctl_arena *arena, uint64_t number)
+static const char *number_text(tctl_arena *arena, bool is_asked, uint64_t number)
 {
-    return number == 0 ? NULL : tctl_arena_format(arena, "%" PRIu64, number);
+    return is_asked ? tctl_arena_format(arena, "%" PRIu64, number) : NULL;
 }
 
 static tctl_status attempt(tctl_repeater *r, const char *place, const tctl_repeat_request *request,
@@ -78,11 +78,11 @@ static tctl_status attempt(tctl_repeater *r, const char *place, const tctl_repea
         .view = request->view,
         .envelope = r->envelope,
         .trace_every = request->trace_every,
-        .trace_fine = request->dump == 0
+        .trace_fine = !request->dumps
                           ? NULL
                           : tctl_arena_format(arena, "%" PRIu64 "-%" PRIu64, request->dump, request->dump),
-        .trace_dump = number_text(arena, request->dump),
-        .trace_stop = number_text(arena, request->stop),
+        .trace_dump = number_text(arena, request->dumps, request->dump),
+        .trace_stop = number_text(arena, request->stops, request->stop),
         .changed = &changed,
     };
     return tctl_attempt_run(arena, &a, &again->end, err);
@@ -106,7 +106,7 @@ tctl_status tctl_repeat_make(tctl_repeater *r, const char *folder, const tctl_re
         again.failure = again.end.reason == NULL ? "it failed" : again.end.reason;
     else if (st == TCTL_OK)
         again.side = tctl_verify_side(r->v, &again.end);
-    if (request->stop > 0) /* what it had written by then is no output */
+    if (request->stops) /* what it had written by then is no output */
         json_object_del(again.side, "outputs");
     if (st != TCTL_OK)
         tctl_repeat_release(r, &again, folder == NULL);

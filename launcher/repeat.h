@@ -31,9 +31,10 @@ typedef struct tctl_repeat_request {
     uint32_t probes; /* of launcher/probe.h */
     unsigned fill;
     uint32_t trace_every; /* 0: as the spec has it */
-    uint64_t stop, dump;  /* steps: end behind it, write its tensors; 0: not */
-    uint32_t threads;     /* 0: as the spec has it */
-    tctl_view *view;      /* whom the child speaks to */
+    bool stops, dumps;
+    uint64_t stop, dump; /* if so: the step behind which it ends; the one whose tensors are written */
+    uint32_t threads;    /* 0: as the spec has it */
+    tctl_view *view;     /* whom the child speaks to */
 } tctl_repeat_request;
 
 typedef struct tctl_repeat {

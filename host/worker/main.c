@@ -128,6 +128,7 @@ static tctl_status make_services(worker *w, tctl_error *err)
                                            .partial = w->request.partial,
                                            .metrics = w->request.metrics,
                                            .trace = w->request.trace,
+                                           .wish = w->request.wish,
                                            .log_fd = STDERR_FILENO,
                                            .events_fd = w->events_fd,
                                            .log_level = TCTL_LOG_INFO,

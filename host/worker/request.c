@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "manifest/path_json.h"
 
 #define LIMIT ((size_t)4 << 20)
@@ -71,6 +72,33 @@ static tctl_status texts(const reader *r, const char *member, const char *const 
     return TCTL_OK;
 }
 
+/* A step of "trace"; absent: not wanted. */
+static tctl_status step(const reader *r, const json_t *trace, const char *member, bool *is_wanted,
+                        uint64_t *ret)
+{
+    const json_t *value = json_object_get(trace, member);
+    const char *digits = json_string_value(value);
+    if (!value || json_is_null(value))
+        return TCTL_OK;
+    if (!digits || !tctl_parse_uint(digits, strlen(digits), ret))
+        return tctl_fail(r->err, TCTL_EFORMAT, "'%s': '%s' of 'trace' must be a step", r->name, member);
+    *is_wanted = true;
+    return TCTL_OK;
+}
+
+static tctl_status read_wish(const reader *r, const char *run, tctl_trace_wish *ret)
+{
+    const json_t *trace = json_object_get(r->root, "trace");
+    bool has_every = false;
+    *ret = (tctl_trace_wish){.folder = tctl_arena_copy(r->arena, run, strlen(run))};
+    tctl_status status = ret->folder ? TCTL_OK : tctl_fail_memory(r->err, strlen(run));
+    if (!status)
+        status = step(r, trace, "every", &has_every, &ret->every);
+    if (!status)
+        status = step(r, trace, "stop", &ret->stops, &ret->stop);
+    return status ? status : step(r, trace, "dump", &ret->dumps, &ret->dump);
+}
+
 static tctl_status read_members(const reader *r, const char *run, tctl_worker_request *ret)
 {
     const char *digest = NULL;
@@ -87,6 +115,8 @@ static tctl_status read_members(const reader *r, const char *run, tctl_worker_re
         status = texts(r, "set", &ret->spec.set);
     if (!status)
         status = texts(r, "without", &ret->spec.without);
+    if (!status)
+        status = read_wish(r, run, &ret->wish);
     if (status)
         return status;
     if (!tctl_sha256_parse(digest, &ret->recipe_digest))

@@ -5,12 +5,14 @@
 
 #include "base/arena.h"
 #include "config/spec.h"
+#include "host/services.h"
 #include "manifest/digest.h"
 
 typedef struct tctl_worker_request {
     tctl_spec_request spec; /* text_path and folder are set */
     tctl_sha256 recipe_digest;
     const char *out, *partial, *metrics, *trace; /* absolute paths */
+    tctl_trace_wish wish;
 } tctl_worker_request;
 
 /* Reads RUN/request.json. TCTL_EFORMAT names the member that is wrong; the result lives in the arena. */

@@ -8,6 +8,7 @@
  */
 #include "plugins/native/trainer.h"
 
+#include <stddef.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,6 +21,8 @@ typedef struct subject {
     const void *data;
     uint64_t size_bytes;
     bool is_float;
+    int32_t rank;        /* 0: a list of floats */
+    const int64_t *dims; /* [rank] */
     uint64_t first_chunk, n_chunks;
 } subject;
 
@@ -106,13 +109,14 @@ static tctl_trace_value join(tracer *tr, const subject *s)
 /* ---- the fields -------------------------------------------------------------------------------------- */
 
 static void add(tracer *tr, const char *kind, const char *name, const char *part, const float *data,
-                uint64_t n)
+                uint64_t n, int32_t rank, const int64_t *dims)
 {
     const char *full = part   ? tctl_arena_format(tr->arena, "%s/%s.%s", kind, name, part)
                        : name ? tctl_arena_format(tr->arena, "%s/%s", kind, name)
                               : kind;
     tr->fields[tr->n_fields] = (tctl_trace_field){.name = full, .kind = TCTL_TRACE_DIGEST};
-    tr->subjects[tr->n_fields] = (subject){.data = data, .size_bytes = n * sizeof(float), .is_float = true};
+    tr->subjects[tr->n_fields] = (subject){
+        .data = data, .size_bytes = n * sizeof(float), .is_float = true, .rank = rank, .dims = dims};
     tr->room += (n * sizeof(float) + CHUNK) / CHUNK + 1;
     tr->n_fields++;
 }
@@ -125,25 +129,27 @@ static void list_fields(trainer *t, tracer *tr)
     uint32_t n_fields;
     const tctl_field *image = &tctl_loader_fields(t->train.loader, &n_fields)[t->train.image];
     uint64_t batch = t->options->batch;
-    add(tr, "indices", NULL, NULL, NULL, 2 * batch);
-    add(tr, "batch", NULL, NULL, NULL, batch * (uint64_t)tctl_dims_count(image->dims, image->rank));
-    add(tr, "labels", NULL, NULL, NULL, 2 * batch);
+    add(tr, "indices", NULL, NULL, NULL, 2 * batch, 0, NULL);
+    add(tr, "batch", NULL, NULL, NULL, batch * (uint64_t)tctl_dims_count(image->dims, image->rank), 0, NULL);
+    add(tr, "labels", NULL, NULL, NULL, 2 * batch, 0, NULL);
     for (uint32_t i = 0; i < m->n_buffers; i++)
-        add(tr, "buffer", m->buffers[i].name, NULL, m->buffer + m->buffers[i].offset, m->buffers[i].count);
+        add(tr, "buffer", m->buffers[i].name, NULL, m->buffer + m->buffers[i].offset, m->buffers[i].count, 0,
+            NULL);
     tr->loss = tr->n_fields;
-    add(tr, "loss", NULL, NULL, NULL, 0);
+    add(tr, "loss", NULL, NULL, NULL, 0, 0, NULL);
     tr->fields[tr->loss].kind = TCTL_TRACE_F32;
     for (uint32_t i = 0; i < m->n_parameters; i++)
         add(tr, "gradient", m->parameters[i].name, NULL, m->grad + m->parameters[i].offset,
-            m->parameters[i].count);
+            m->parameters[i].count, m->parameters[i].rank, m->parameters[i].dims);
     for (uint32_t i = 0; i < m->n_parameters; i++) {
         const tctl_parameter *p = &m->parameters[i];
         for (uint32_t k = 0; k < t->optimizer->n_slots; k++)
-            add(tr, "optimizer", p->name, t->optimizer->slot_names[k], t->view.slot[k] + p->offset, p->count);
+            add(tr, "optimizer", p->name, t->optimizer->slot_names[k], t->view.slot[k] + p->offset, p->count,
+                p->rank, p->dims);
     }
     for (uint32_t i = 0; i < m->n_parameters; i++)
         add(tr, "parameter", m->parameters[i].name, NULL, m->param + m->parameters[i].offset,
-            m->parameters[i].count);
+            m->parameters[i].count, m->parameters[i].rank, m->parameters[i].dims);
 }
 
 static bool allocate(trainer *t, tracer *tr)
@@ -170,10 +176,17 @@ static bool allocate(trainer *t, tracer *tr)
     return tr->pieces && tr->hashes && tr->scratch;
 }
 
+/* What the host wants of a step, and of step 0 whether it ever will; an older host never wants anything. */
+static int32_t wanted(const tctl_stage *o, uint64_t step)
+{
+    bool can = o->trace->struct_size >= offsetof(tctl_trace, tensor) + sizeof o->trace->tensor;
+    return can && o->trace->wanted && o->trace->tensor ? o->trace->wanted(o->host, step) : 0;
+}
+
 tctl_status tctl_native_trace_begin(trainer *t, tctl_error *err)
 {
     const tctl_stage *o = t->options;
-    if (!o->trace || o->trace_every == 0)
+    if (!o->trace || (o->trace_every == 0 && !wanted(o, 0)))
         return TCTL_OK;
     tracer *tr = o->memory->allocate(o->host, sizeof *tr);
     if (!tr)
@@ -199,6 +212,8 @@ void tctl_native_trace_end(trainer *t)
 static bool is_due(const trainer *t)
 {
     const tctl_stage *o = t->options;
+    if (o->trace_every == 0)
+        return false;
     if (o->trace_in_epochs)
         return t->view.batches_left == 0 && (t->view.epoch + 1) % o->trace_every == 0;
     return t->batches % o->trace_every == 0;
@@ -218,12 +233,41 @@ static void look_at_batch(trainer *t, const tctl_loaded_batch *batch)
     s[INDICES] = (subject){.data = batch->indices, .size_bytes = batch->n * sizeof *batch->indices};
     s[BATCH] = (subject){.data = image->data, .size_bytes = image->size_bytes, .is_float = true};
     s[LABELS] = (subject){.data = label->data, .size_bytes = label->size_bytes};
+    s[BATCH].rank = image->rank;
+    s[BATCH].dims = image->dims;
+}
+
+/* The tensors behind a record. What is not float has 64-bit elements. */
+static tctl_status write_tensors(trainer *t, tctl_error *err)
+{
+    const tracer *tr = t->tracer;
+    tctl_status st = TCTL_OK;
+    for (uint32_t i = 0; i < tr->n_fields && !st; i++) {
+        const subject *s = &tr->subjects[i];
+        int32_t dtype = i == INDICES ? TCTL_I64 : i == LABELS ? TCTL_I64 : TCTL_F32;
+        tctl_tensor tensor = {
+            .data = (void *)(uintptr_t)s->data, .size_bytes = s->size_bytes, .dtype = dtype};
+        if (i == tr->loss) {
+            tensor.data = &t->view.loss;
+            tensor.size_bytes = sizeof t->view.loss;
+        } else {
+            tensor.rank = s->rank > 0 ? s->rank : 1;
+            tensor.dims[0] = (int64_t)(s->size_bytes / tctl_dtype_size(dtype));
+            for (int32_t k = 0; k < s->rank; k++)
+                tensor.dims[k] = s->dims[k];
+        }
+        st = tr->service->tensor(t->options->host, t->batches, tr->fields[i].name, &tensor, err);
+    }
+    return st;
 }
 
 tctl_status tctl_native_trace_record(trainer *t, const tctl_loaded_batch *batch, tctl_error *err)
 {
     tracer *tr = t->tracer;
-    if (!tr || !is_due(t))
+    if (!tr)
+        return TCTL_OK;
+    int32_t want = wanted(t->options, t->batches);
+    if (!is_due(t) && !(want & TCTL_TRACE_WANT_RECORD))
         return TCTL_OK;
     uint64_t began = now_ns();
     look_at_batch(t, batch);
@@ -242,5 +286,6 @@ tctl_status tctl_native_trace_record(trainer *t, const tctl_loaded_batch *batch,
     tr->values[tr->loss] = (tctl_trace_value){.lo = bits};
     tctl_status st = t->options->trace->record(t->options->host, t->batches, tr->values, err);
     t->trace_ns += now_ns() - began;
-    return st;
+    t->ends = want & TCTL_TRACE_WANT_END;
+    return !st && (want & TCTL_TRACE_WANT_TENSORS) ? write_tensors(t, err) : st;
 }

@@ -212,7 +212,7 @@ static void tear_down(trainer *t)
 
 static bool is_done(const trainer *t)
 {
-    return t->view.position.step >= t->view.position.n_steps;
+    return t->ends || t->view.position.step >= t->view.position.n_steps;
 }
 
 static tctl_status train_epoch(trainer *t, tctl_error *err)
@@ -233,7 +233,7 @@ static tctl_status train_epoch(trainer *t, tctl_error *err)
         if (!st && o->log)
             o->log->progress(o->host, "train", t->view.position.step, t->view.position.n_steps, "steps");
     }
-    return st ? st : tctl_native_moment(t, EPOCH_END, err);
+    return st || t->ends ? st : tctl_native_moment(t, EPOCH_END, err);
 }
 
 /* The metrics that stand for a score, under names that begin with `prefix`. */
@@ -273,7 +273,9 @@ static tctl_status run_epochs(trainer *t, score *test, tctl_error *err)
         t->trace_ns = 0;
         st = train_epoch(t, err);
         uint64_t train_ns = now_ns() - began;
-        if (!st && t->test.loader)
+        if (st || t->ends)
+            break;
+        if (t->test.loader)
             st = tctl_native_evaluate(t, &t->test, test, err);
         if (!st)
             st = report(t, train_ns, test, err);
@@ -312,7 +314,7 @@ tctl_status tctl_native_run(tctl_stage *options, const tctl_job *job, tctl_error
     tctl_status st = set_up(&t, err);
     if (!st)
         st = run_epochs(&t, &test, err);
-    if (!st)
+    if (!st && !t.ends)
         st = finish(&t, &test, err);
     tear_down(&t);
     return st;

@@ -95,6 +95,7 @@ typedef struct trainer {
     double lr_factor; /* of the last update */
     tracer *tracer;   /* NULL: no trace */
     tctl_training view;
+    bool ends;        /* somebody who looks for a difference has seen enough */
     bool dropped;     /* a batch of the group under way was vetoed */
     uint64_t batches; /* done in this run: the trace's step */
     score epoch;      /* of the training batches so far */

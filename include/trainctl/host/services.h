@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "trainctl/plugin.h"
+#include "trainctl/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,6 +113,13 @@ typedef struct tctl_trace_value {
     uint64_t lo, hi;
 } tctl_trace_value;
 
+/* What `wanted` may ask for. */
+enum {
+    TCTL_TRACE_WANT_RECORD = 1 << 0,  /* a record of this step, also if none is due */
+    TCTL_TRACE_WANT_TENSORS = 1 << 1, /* every field's tensor */
+    TCTL_TRACE_WANT_END = 1 << 2      /* the run ends well behind this step's record, without outputs */
+};
+
 typedef struct tctl_trace {
     uint32_t struct_size, reserved;
     /* Once per run: the fields of every record, in the order in which a step computes them. The first
@@ -121,6 +129,12 @@ typedef struct tctl_trace {
     tctl_status (*record)(const tctl_host *, uint64_t step, const tctl_trace_value *values, tctl_error *);
     /* XXH3 128-bit of the bytes, seed 0. */
     tctl_trace_value (*digest)(const void *data, size_t size_bytes);
+    /* What somebody who looks for a difference wants of this step, TCTL_TRACE_WANT_…; 0 in a plain run. Of step 0: whether
+     * anything will be wanted at all. A host may lack it: look at struct_size. [step] */
+    int32_t (*wanted)(const tctl_host *, uint64_t step);
+    /* Writes a field's tensor as it is at the record of `step`, for TCTL_TRACE_WANT_TENSORS. [step] */
+    tctl_status (*tensor)(const tctl_host *, uint64_t step, const char *field, const tctl_tensor *,
+                          tctl_error *);
 } tctl_trace;
 
 /* ---- cancel ------------------------------------------------------------------------------------------ */
