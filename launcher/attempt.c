@@ -17,6 +17,7 @@
 #include "launcher/capture.h"
 #include "launcher/experiment.h"
 #include "launcher/probe.h"
+#include "launcher/report_interposer.h"
 #include "manifest/manifest.h"
 #include "manifest/path_json.h"
 #include "manifest/store.h"
@@ -179,6 +180,35 @@ static json_t *read_report(tctl_arena *arena, const char *folder, const char *na
     return value;
 }
 
+/* What the interposer saw, whatever became of the child. */
+static tctl_status read_interposer(tctl_arena *arena, const tctl_attempt *a, tctl_attempt_end *end,
+                                   tctl_error *err)
+{
+    const char *path = tctl_path_join(arena, a->folder, "report/interposer.jsonl");
+    tctl_interposer_report report = {0};
+    end->uncontrolled = json_array();
+    if (path == NULL || end->uncontrolled == NULL)
+        return tctl_fail_memory(err, 0);
+    if (interposer_of(arena, a) == NULL)
+        return TCTL_OK;
+    tctl_status st = tctl_interposer_report_read(path, &report, err);
+    if (st != TCTL_OK)
+        return st;
+    end->interposer = json_incref(report.interposer);
+    json_array_extend(end->uncontrolled, report.uncontrolled);
+    if (a->spec->command != NULL) {
+        const tctl_object_place places[] = {
+            {a->work_folder, "$FOLDER"}, {a->folder, "$RUN"}, {.folder = NULL}}; /* docs/manifest.md */
+        tctl_stat_cache *own =
+            a->cache == NULL ? tctl_stat_cache_open(tctl_stat_cache_default_path(arena), NULL) : NULL;
+        end->shared_objects = tctl_interposer_shared_objects(&report, places, own == NULL ? a->cache : own);
+        tctl_stat_cache_close(own);
+        st = end->shared_objects == NULL ? tctl_fail_memory(err, 0) : TCTL_OK;
+    }
+    tctl_interposer_report_release(&report);
+    return st;
+}
+
 static bool is_crash(int signal)
 {
     return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
@@ -334,6 +364,8 @@ tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_atte
         st = child.log_path == NULL ? tctl_fail_memory(err, 0)
                                     : tctl_supervise(arena, &child, &end.child, err);
     }
+    if (st == TCTL_OK)
+        st = read_interposer(arena, a, &end, err);
     if (st == TCTL_OK) {
         end.envelope = json_incref(envelope.record);
         end.worker = a->spec->command == NULL ? read_report(arena, a->folder, "worker.json") : NULL;
@@ -358,6 +390,9 @@ void tctl_attempt_release(tctl_attempt_end *end)
     tctl_child_release(&end->child);
     json_decref(end->worker);
     json_decref(end->envelope);
+    json_decref(end->interposer);
+    json_decref(end->shared_objects);
+    json_decref(end->uncontrolled);
     json_decref(end->outputs);
     json_decref(end->trace);
     *end = (tctl_attempt_end){0};

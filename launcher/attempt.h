@@ -11,6 +11,7 @@
 #include "launcher/envelope.h"
 #include "launcher/supervise.h"
 #include "manifest/digest.h"
+#include "manifest/stat_cache.h"
 
 typedef struct tctl_attempt {
     const tctl_spec *spec;
@@ -29,20 +30,24 @@ typedef struct tctl_attempt {
     const char *trace_fine, *trace_dump, *trace_stop;
     uint32_t trace_every; /* of a worker's trace: every so many steps; 0: as the spec has it */
     const struct tctl_circumstances *changed; /* of a probe (launcher/probe.h); NULL: as the spec has it */
+    tctl_stat_cache *cache;                   /* for the digests of libraries; NULL: the user's is opened */
     double limit_seconds;                     /* killed after that; 0: never */
 } tctl_attempt;
 
 typedef struct tctl_attempt_end {
     tctl_child_end child;
-    const char *state;   /* TCTL_STATE_DONE, …_FAILED, …_INTERRUPTED */
-    const char *reason;  /* NULL if done */
-    const char *details; /* what the worker said went wrong, as a person sees it; NULL */
-    int exit_code;       /* for trainctl */
-    json_t *worker;      /* worker.json; NULL for a command, or if there is none */
-    json_t *envelope;    /* the record of tctl_envelope */
-    json_t *outputs;     /* of tctl_outputs_json; NULL unless done */
-    json_t *trace;       /* {"sha256","steps","fields"}; NULL without a trace, or unless done */
-    tctl_sha256 result;  /* digest, if done */
+    const char *state;      /* TCTL_STATE_DONE, …_FAILED, …_INTERRUPTED */
+    const char *reason;     /* NULL if done */
+    const char *details;    /* what the worker said went wrong, as a person sees it; NULL */
+    int exit_code;          /* for trainctl */
+    json_t *worker;         /* worker.json; NULL for a command, or if there is none */
+    json_t *envelope;       /* the record of tctl_envelope */
+    json_t *interposer;     /* manifest's members of these names; NULL without the interposer */
+    json_t *shared_objects; /* of a command; NULL without the interposer */
+    json_t *uncontrolled;   /* [{"what","why"}]; NULL before there was a child */
+    json_t *outputs;        /* of tctl_outputs_json; NULL unless done */
+    json_t *trace;          /* {"sha256","steps","fields"}; NULL without a trace, or unless done */
+    tctl_sha256 result;     /* digest, if done */
 } tctl_attempt_end;
 
 /* Writes the files, runs the child, reads what it left. Fails only where there is nothing to say about a child. */

@@ -198,6 +198,7 @@ static int work(run_context *c)
         .recipe_digest = &c->experiment.recipe_digest,
         .run_id = c->run.id,
         .folder = c->run.path,
+        .cache = c->capture.cache,
         .work_folder = c->experiment.spec->folder,
         .grace_seconds = (double)c->grace,
         .view = c->view,

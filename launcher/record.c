@@ -92,7 +92,13 @@ static json_t *put_together(const tctl_record *r)
     json_object_set_new(m, "data", tctl_inputs_json(&r->capture->inputs));
     json_object_set_new(m, "plugins", from_worker(r, "plugins"));
     json_object_set_new(m, "stages", from_worker(r, "stages"));
-    json_object_set_new(m, "shared_objects", from_worker(r, "shared_objects"));
+    if (r->end->shared_objects != NULL)
+        json_object_set(m, "shared_objects", r->end->shared_objects);
+    else
+        json_object_set_new(m, "shared_objects", from_worker(r, "shared_objects"));
+    json_object_set(m, "interposer", r->end->interposer == NULL ? none : r->end->interposer);
+    if (r->end->uncontrolled != NULL)
+        json_object_set(m, "uncontrolled", r->end->uncontrolled);
     json_object_set(m, "environment", r->capture->environment);
     json_object_set(m, "envelope", r->end->envelope);
     json_object_set_new(m, "determinism", tctl_config_json(r->spec->determinism.config, false));

@@ -32,6 +32,12 @@ json_t *tctl_verify_side(const tctl_verification *v, const tctl_attempt_end *end
         if (json_is_array(value))
             json_object_set(side, of_worker[i], value);
     }
+    if (end->shared_objects != NULL)
+        json_object_set(side, "shared_objects", end->shared_objects);
+    if (end->interposer != NULL)
+        json_object_set(side, "interposer", end->interposer);
+    if (end->uncontrolled != NULL)
+        json_object_set(side, "uncontrolled", end->uncontrolled);
     if (end->envelope != NULL)
         json_object_set(side, "envelope", end->envelope);
     if (end->outputs != NULL)

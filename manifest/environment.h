@@ -34,6 +34,11 @@ bool tctl_environment_looks_secret(const char *name);
  * through the cache if given. A file that was replaced since it was loaded has "replaced": true and no sha256. */
 tctl_status tctl_shared_objects(tctl_stat_cache *, json_t **ret, tctl_error *err);
 
+/* One entry of that list, for an object that any process had loaded: `build_id` as its memory had it ("" or NULL: none),
+ * `loaded` what stat(2) said of the file (device, inode, size, mtime), or NULL. A new reference; NULL: out of memory. */
+json_t *tctl_shared_object(tctl_stat_cache *, const char *path, const char *build_id,
+                           const struct stat *loaded);
+
 /* GNU build-id of an ELF file as hex, or NULL if it has none. From malloc. */
 char *tctl_build_id(const char *path);
 

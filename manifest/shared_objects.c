@@ -132,18 +132,31 @@ static bool digest_of(tctl_stat_cache *cache, const char *path, tctl_sha256 *ret
     return good;
 }
 
-static json_t *describe(tctl_stat_cache *cache, const object *o)
+/* True if a file that was `loaded` is no longer what lies at the path. */
+static bool is_another(const char *path, const struct stat *loaded)
+{
+    struct stat st;
+    return stat(path, &st) != 0 || st.st_dev != loaded->st_dev || st.st_ino != loaded->st_ino ||
+           st.st_size != loaded->st_size || st.st_mtim.tv_sec != loaded->st_mtim.tv_sec ||
+           st.st_mtim.tv_nsec != loaded->st_mtim.tv_nsec;
+}
+
+json_t *tctl_shared_object(tctl_stat_cache *cache, const char *path, const char *build_id,
+                           const struct stat *loaded)
 {
     tctl_sha256 digest;
     char hex[TCTL_SHA256_HEX];
-    char *now = tctl_build_id(o->path);
-    bool replaced = o->build_id[0] && (!now || strcmp(now, o->build_id) != 0);
-    free(now);
-    bool known = !replaced && digest_of(cache, o->path, &digest);
+    bool has_id = build_id && build_id[0], replaced = loaded && is_another(path, loaded);
+    if (has_id && !replaced) {
+        char *now = tctl_build_id(path);
+        replaced = !now || strcmp(now, build_id) != 0;
+        free(now);
+    }
+    bool known = !replaced && digest_of(cache, path, &digest);
     if (known)
         tctl_sha256_hex(&digest, hex);
-    json_t *entry = json_pack("{s:o, s:s?, s:s?}", "path", tctl_path_to_json(o->path), "build_id",
-                              o->build_id[0] ? o->build_id : NULL, "sha256", known ? hex : NULL);
+    json_t *entry = json_pack("{s:o, s:s?, s:s?}", "path", tctl_path_to_json(path), "build_id",
+                              has_id ? build_id : NULL, "sha256", known ? hex : NULL);
     if (entry && replaced && json_object_set_new(entry, "replaced", json_true()) != 0) {
         json_decref(entry);
         return NULL;
@@ -161,7 +174,8 @@ tctl_status tctl_shared_objects(tctl_stat_cache *cache, json_t **ret, tctl_error
         qsort(all.list, all.n, sizeof *all.list, by_path);
     /* Files are read only now: the loader's lock is held while it iterates. */
     for (size_t i = 0; good && i < all.n; i++)
-        good = json_array_append_new(list, describe(cache, &all.list[i])) == 0;
+        good = json_array_append_new(
+                   list, tctl_shared_object(cache, all.list[i].path, all.list[i].build_id, NULL)) == 0;
     for (size_t i = 0; i < all.n; i++)
         free(all.list[i].path);
     free(all.list);
