@@ -16,6 +16,7 @@ get_property(plugins GLOBAL PROPERTY TRAINCTL_PLUGINS)
 foreach(plugin IN LISTS plugins)
     install(TARGETS plugin_${plugin} LIBRARY DESTINATION lib/trainctl/plugins)
 endforeach()
+install(DIRECTORY ${PROJECT_BINARY_DIR}/lib/trainctl/python DESTINATION lib/trainctl)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/trainctl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 configure_file(${CMAKE_CURRENT_LIST_DIR}/trainctl.pc.in ${PROJECT_BINARY_DIR}/trainctl.pc @ONLY)

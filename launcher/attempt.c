@@ -18,6 +18,7 @@
 #include "launcher/experiment.h"
 #include "launcher/probe.h"
 #include "launcher/report_interposer.h"
+#include "launcher/report_python.h"
 #include "manifest/manifest.h"
 #include "manifest/path_json.h"
 #include "manifest/store.h"
@@ -366,6 +367,8 @@ tctl_status tctl_attempt_run(tctl_arena *arena, const tctl_attempt *a, tctl_atte
     }
     if (st == TCTL_OK)
         st = read_interposer(arena, a, &end, err);
+    if (st == TCTL_OK && a->spec->command != NULL && a->spec->determinism.python)
+        st = tctl_report_python_read(arena, a->folder, end.interposer, end.uncontrolled, &end.python, err);
     if (st == TCTL_OK) {
         end.envelope = json_incref(envelope.record);
         end.worker = a->spec->command == NULL ? read_report(arena, a->folder, "worker.json") : NULL;
@@ -392,6 +395,7 @@ void tctl_attempt_release(tctl_attempt_end *end)
     json_decref(end->envelope);
     json_decref(end->interposer);
     json_decref(end->shared_objects);
+    json_decref(end->python);
     json_decref(end->uncontrolled);
     json_decref(end->outputs);
     json_decref(end->trace);

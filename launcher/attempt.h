@@ -44,6 +44,7 @@ typedef struct tctl_attempt_end {
     json_t *envelope;       /* the record of tctl_envelope */
     json_t *interposer;     /* manifest's members of these names; NULL without the interposer */
     json_t *shared_objects; /* of a command; NULL without the interposer */
+    json_t *python;         /* of tctl_report_python_read; NULL if no Python process reported */
     json_t *uncontrolled;   /* [{"what","why"}]; NULL before there was a child */
     json_t *outputs;        /* of tctl_outputs_json; NULL unless done */
     json_t *trace;          /* {"sha256","steps","fields"}; NULL without a trace, or unless done */

@@ -102,6 +102,8 @@ static json_t *put_together(const tctl_record *r)
     json_object_set(m, "environment", r->capture->environment);
     json_object_set(m, "envelope", r->end->envelope);
     json_object_set_new(m, "determinism", tctl_config_json(r->spec->determinism.config, false));
+    json_object_set(m, "python", r->end->python == NULL ? none : r->end->python);
+    json_object_set(m, "uncontrolled", r->end->uncontrolled);
     json_object_set(m, "outputs", r->end->outputs);
     json_object_set(m, "trace", r->end->trace == NULL ? none : r->end->trace);
     json_object_set(m, "metrics", r->end->child.last_metrics == NULL ? none : r->end->child.last_metrics);

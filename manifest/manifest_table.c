@@ -147,6 +147,23 @@ static const member interposer_members[] = {
     END,
 };
 
+static const member note_members[] = {
+    {"what", TEXT, MUST, NULL, NULL, "what it is about"},
+    {"detail", TEXT, MUST, NULL, NULL, "what was noticed"},
+    {"file", TEXT, MUST, NULL, NULL, "of the script; empty: no place in particular"},
+    {"line", INTEGER, MUST, NULL, NULL, "in that file; 0: none"},
+    END,
+};
+
+static const member python_members[] = {
+    {"processes", INTEGER, MUST, NULL, NULL, "Python programs that began under the shim"},
+    {"versions", TEXTS, MUST, NULL, NULL, "of Python"},
+    {"settings", TEXT_MAP, MUST, NULL, NULL, "what the shim set, and to what"},
+    {"notes", LIST, MUST, note_members, NULL, "what it noticed, with places in the script"},
+    {"malformed", INTEGER, MUST, NULL, NULL, "lines of its report that could not be read"},
+    END,
+};
+
 static const member uncontrolled_members[] = {
     {"what", TEXT, MUST, NULL, NULL, "the thing"},
     {"why", TEXT, MUST, NULL, NULL, "the reason"},
@@ -177,6 +194,8 @@ static const member root_members[] = {
     {"envelope", OBJECT, MUST, envelope_members, NULL, "what the child found around it"},
     {"determinism", ANY_OBJECT, MAY, NULL, NULL, "the spec's `determinism:`, defaults expanded"},
     {"interposer", OBJECT, MAYBE_NULL, interposer_members, NULL, "what the interposer saw; null without it"},
+    {"python", OBJECT, MAYBE_NULL, python_members, NULL,
+     "what the Python shim set and saw; null without Python"},
     {"uncontrolled", LIST, MAY, uncontrolled_members, NULL, "what the envelope could not control"},
     {"outputs", LIST, MUST, output_members, NULL, "what the run left in its output folder"},
     {"trace", OBJECT, NULLED, trace_members, NULL, "the bits of every step"},
