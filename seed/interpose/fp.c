@@ -41,10 +41,15 @@ static void set(const tctl_fp *fp)
     __asm__ volatile("fldcw %0" : : "m"(word));
 }
 
-/* ldmxcsr m32: 0F AE /2. */
+/* ldmxcsr m32: 0F AE /2. Up to the function's end, so far as that can be seen without decoding: a byte C3 (ret), or a
+ * jump right at its beginning (frame_dummy, which every library has first). */
 static bool writes_control(const uint8_t *code, size_t size)
 {
-    for (size_t i = 0; i + 2 < size; i++) {
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    size_t begin = size > 4 && memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
+    if (size > begin && (code[begin] == 0xe9 || code[begin] == 0xeb))
+        return false;
+    for (size_t i = begin; i + 2 < size && code[i] != 0xc3; i++) {
         if (code[i] == 0x0f && code[i + 1] == 0xae && (code[i + 2] & 0x38) == 0x10 && code[i + 2] < 0xc0)
             return true;
     }
@@ -82,6 +87,8 @@ static bool writes_control(const uint8_t *code, size_t size)
         memcpy(&word, code + i, sizeof word);
         if ((word & ~31u) == 0xd51b4400u)
             return true;
+        if (word == 0xd65f03c0u || (word & 0xfc000000u) == 0x14000000u) /* ret, b: another function follows */
+            return false;
     }
     return false;
 }

@@ -151,6 +151,7 @@ static tctl_fp before(size_t *first)
 {
     if (tctl_this.watch_fp)
         check_handed_over();
+    tctl_objects_update();
     *first = tctl_objects_number();
     return tctl_fp_get();
 }
