@@ -161,6 +161,11 @@ static json_t *section_schema(const tctl_option *option)
     if (option->type == TCTL_SECTION_MAP) /* names are free but for the keys of a second section */
         return json_pack("{s:s, s:o, s:o}", "type", "object", "properties", reserved_keys(option->choices[1]),
                          "additionalProperties", ref);
+    if (option->type == TCTL_SECTION_TEXTS) {
+        json_t *one = json_pack("{s:[{s:s}, o]}", "anyOf", "type", "string", ref);
+        json_t *list = json_pack("{s:s, s:O}", "type", "array", "items", one);
+        return json_pack("{s:[o, o]}", "anyOf", one, list);
+    }
     return json_pack("{s:s, s:o}", "type", "array", "items", ref);
 }
 
@@ -188,6 +193,7 @@ static json_t *value_schema(const tctl_option *option)
     case TCTL_SECTION:
     case TCTL_SECTION_LIST:
     case TCTL_SECTION_MAP:
+    case TCTL_SECTION_TEXTS:
         return section_schema(option);
     default:
         return json_pack("{s:[s, s, s]}", "type", "string", "number", "boolean");

@@ -122,33 +122,9 @@ static tctl_status read_strings(const tctl_spec_reader *r, const tctl_config *to
     return TCTL_OK;
 }
 
-/* A file of the output folder: relative, and not out of it. */
-static bool is_inside(const char *path)
-{
-    if (*path == '/' || *path == '\0')
-        return false;
-    for (const char *at = path; at; at = strchr(at, '/')) {
-        at += *at == '/';
-        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
-            return false;
-    }
-    return true;
-}
-
 static void check_strings(const tctl_spec_reader *r, const tctl_config *top)
 {
-    const tctl_config_entry *outputs = tctl_config_find(top, "outputs");
     const tctl_config_entry *secrets = tctl_config_find(top, "secrets");
-    for (uint32_t i = 0; i < outputs->n; i++) {
-        const tctl_value *value = &outputs->values[i];
-        if (is_inside(value->text))
-            continue;
-        const char *shown = tctl_yaml_show(r->ctx.arena, value->text, strlen(value->text));
-        tctl_error *err = tctl_reader_error(&r->ctx);
-        tctl_fail_at(err, TCTL_ESPEC, value->loc, "'outputs' must name files in the output folder, got '%s'",
-                     shown ? shown : "");
-        tctl_hint(err, "relative to $TRAINCTL_OUT, without '..'");
-    }
     for (uint32_t i = 0; i < secrets->n; i++) {
         const tctl_value *value = &secrets->values[i];
         if (*value->text && !strpbrk(value->text, "= \t\n"))
@@ -179,7 +155,7 @@ static tctl_status read_top(tctl_spec_reader *r, tctl_config **ret)
     spec->command = run && !has_key(r, "train") ? run->text : NULL; /* both: refused by check_kind */
     check_strings(r, top);
     *ret = top;
-    status = read_strings(r, top, "outputs", &spec->outputs, &spec->n_outputs);
+    status = tctl_spec_read_outputs(r);
     return status ? status : read_strings(r, top, "secrets", &spec->secrets, &spec->n_secrets);
 }
 

@@ -15,7 +15,8 @@
 enum {
     TCTL_SECTION = 100,      /* a mapping with the table of section choices[0] */
     TCTL_SECTION_LIST = 101, /* a list of such mappings */
-    TCTL_SECTION_MAP = 102   /* a mapping of free names to such mappings */
+    TCTL_SECTION_MAP = 102,  /* a mapping of free names to such mappings */
+    TCTL_SECTION_TEXTS = 103 /* a text or such a mapping, or a list of both */
 };
 
 enum { TCTL_CONTRACT_EXACT = 1, TCTL_CONTRACT_MACHINE = 2, TCTL_CONTRACT_OFF = 3 };
@@ -54,6 +55,13 @@ typedef struct tctl_determinism {
     bool is_default;                  /* nothing in it differs from the contract's defaults */
 } tctl_determinism;
 
+/* One entry of `outputs:`. */
+typedef struct tctl_output_spec {
+    const char *path;                  /* relative to the output folder; patterns are not expanded */
+    const char *const *volatile_paths; /* places in JSON that do not count (base/json_path.h); NULL: none */
+    bool as_bytes;                     /* `compare: bytes`: the file is not looked into */
+} tctl_output_spec;
+
 typedef struct tctl_spec {
     const char *path, *folder; /* as given; absolute folder */
     const char *text;          /* the whole file, for excerpts */
@@ -67,8 +75,7 @@ typedef struct tctl_spec {
     tctl_use *trainer;   /* NULL if the spec has `run:` */
     const char *command; /* NULL if the spec has `train:` */
     tctl_use **stages;
-    const char *const
-        *outputs; /* with `run:`: names relative to the output folder; patterns are not expanded */
+    tctl_output_spec *outputs;  /* with `run:` */
     const char *const *secrets; /* names of variables that are passed to the child and never recorded */
     tctl_resources resources;
     tctl_determinism determinism;

@@ -18,6 +18,7 @@ typedef struct change {
     tctl_loc loc;     /* file: "--set a.b=c" */
     const char *path; /* what is left of it */
     bool in_model;    /* list items are operators */
+    bool in_outputs;  /* list items are paths */
     tctl_yaml_node *value;
 } change;
 
@@ -129,13 +130,13 @@ static tctl_yaml_node **find_value(const change *c, tctl_yaml_node *mapping, con
     return &mapping->pairs[mapping->n++].value;
 }
 
-/* A bare `amp` becomes {use: amp}, nothing becomes an empty mapping: something to set a key in. */
+/* A bare `amp` becomes {use: amp}, a bare output {path: it}, nothing becomes an empty mapping: something to set a key in. */
 static tctl_yaml_node *make_mapping(const change *c, const tctl_yaml_node *scalar)
 {
     tctl_yaml_node *mapping = make_node(c, TCTL_YAML_MAPPING, NULL);
     if (!mapping || !scalar || scalar->length == 0)
         return mapping;
-    tctl_yaml_node **value = find_value(c, mapping, c->in_model ? "op" : "use");
+    tctl_yaml_node **value = find_value(c, mapping, c->in_model ? "op" : c->in_outputs ? "path" : "use");
     tctl_yaml_node *copy = make_node(c, TCTL_YAML_SCALAR, scalar->text);
     if (!value || !copy)
         return NULL;
@@ -156,6 +157,8 @@ static tctl_status walk(change *c, tctl_yaml_node *root)
             return tctl_diags_count(c->ctx->diags) > before ? TCTL_OK : tctl_reader_no_memory(c->ctx, 128);
         if (first)
             c->in_model = strcmp(segment, "model") == 0;
+        if (first)
+            c->in_outputs = strcmp(segment, "outputs") == 0;
         if (index && node->kind != TCTL_YAML_SEQUENCE) {
             complain(c, "[%s] is for lists, but this is %s", segment, tctl_yaml_kind(node));
             return TCTL_OK;

@@ -19,6 +19,7 @@ tctl_status tctl_spec_read_data(tctl_spec_reader *);
 tctl_status tctl_spec_read_model(tctl_spec_reader *);
 tctl_status tctl_spec_read_stages(tctl_spec_reader *);
 tctl_status tctl_spec_read_determinism(tctl_spec_reader *);
+tctl_status tctl_spec_read_outputs(tctl_spec_reader *);
 
 /* A list of uses at `where`: each with `use` and `name`, names unique. Broken ones are left out. */
 tctl_status tctl_spec_read_uses(tctl_spec_reader *, const tctl_yaml_node *list, const char *const *extensions,

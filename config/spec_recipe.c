@@ -99,6 +99,27 @@ static json_t *texts_json(const char *const *texts, uint32_t n)
     return list;
 }
 
+/* The path alone, unless there is more to say. */
+static json_t *output_json(const tctl_output_spec *output)
+{
+    uint32_t n = 0;
+    while (output->volatile_paths && output->volatile_paths[n])
+        n++;
+    if (n == 0 && !output->as_bytes)
+        return json_string(output->path);
+    return json_pack("{s:s, s:s, s:o}", "path", output->path, "compare",
+                     output->as_bytes ? "bytes" : "content", "volatile",
+                     texts_json(output->volatile_paths, n));
+}
+
+static json_t *outputs_json(const tctl_spec *spec)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; list && i < spec->n_outputs; i++)
+        list = append(list, output_json(&spec->outputs[i]));
+    return list;
+}
+
 json_t *tctl_spec_recipe(const tctl_spec *spec)
 {
     static const char *const contracts[] = {"", "exact", "machine", "off"};
@@ -115,7 +136,7 @@ json_t *tctl_spec_recipe(const tctl_spec *spec)
         bad |= set(recipe, "train", use_json(spec->trainer, NULL));
     } else {
         bad |= set(recipe, "run", json_string(spec->command));
-        bad |= set(recipe, "outputs", texts_json(spec->outputs, spec->n_outputs));
+        bad |= set(recipe, "outputs", outputs_json(spec));
         bad |= set(recipe, "seed_scope", json_string(spec->determinism.sample_seeds ? "sample" : "worker"));
     }
     if (spec->command || !spec->determinism.is_default)

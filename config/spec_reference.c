@@ -25,6 +25,9 @@ static void add_type(tctl_buf *ret, tctl_arena *arena, const tctl_option *option
     case TCTL_SECTION_LIST:
         tctl_buf_add_format(ret, "list of [mappings](#%s)", section);
         return;
+    case TCTL_SECTION_TEXTS:
+        tctl_buf_add_format(ret, "a text or a [mapping](#%s), or a list of them", section);
+        return;
     case TCTL_SECTION_MAP:
         tctl_buf_add_format(ret, "names, each with a [mapping](#%s)", section);
         return;

@@ -26,6 +26,8 @@ static const char *const data_section[] = {"data", "data-keys", NULL}; /* of a s
 static const char *const model_section[] = {"model", NULL};
 static const char *const transforms_section[] = {"transforms", NULL};
 static const char *const stages_section[] = {"stages", NULL};
+static const char *const outputs_section[] = {"outputs", NULL};
+static const char *const comparisons[] = {"content", "bytes", NULL};
 static const char *const resources_section[] = {"resources", NULL};
 static const char *const determinism_section[] = {"determinism", NULL};
 
@@ -89,9 +91,10 @@ static const tctl_option top[] = {
      .doc = "a command of your own, for the shell; either this or 'train'",
      .since = "0.1.0"},
     {.name = "outputs",
-     .type = TCTL_TEXT,
-     .flags = TCTL_OPT_SEMANTIC | TCTL_OPT_REPEATED,
-     .doc = "with 'run': the files it leaves in $TRAINCTL_OUT that are results",
+     .type = TCTL_SECTION_TEXTS,
+     .flags = TCTL_OPT_SEMANTIC,
+     .choices = outputs_section,
+     .doc = "with 'run': the files it leaves in $TRAINCTL_OUT that are results, by their path or with more",
      .since = "0.1.0"},
     {.name = "secrets",
      .type = TCTL_TEXT,
@@ -176,6 +179,28 @@ static const tctl_option stages[] = {
      .flags = TCTL_OPT_SEMANTIC,
      .doc = "needed if the plugin is used twice; for --set, --without and messages; without it the plugin's "
             "name",
+     .since = "0.1.0"},
+};
+
+static const tctl_option outputs[] = {
+    {.name = "path",
+     .type = TCTL_TEXT,
+     .flags = TCTL_OPT_SEMANTIC | TCTL_OPT_REQUIRED,
+     .doc = "a file or folder, relative to $TRAINCTL_OUT",
+     .since = "0.1.0"},
+    {.name = "volatile",
+     .type = TCTL_TEXT,
+     .flags = TCTL_OPT_SEMANTIC | TCTL_OPT_REPEATED,
+     .doc = "the file is JSON, or lines of JSON, and these places in it do not count: 'time', "
+            "'epochs/*/seconds', '**/seconds'",
+     .since = "0.1.0"},
+    {.name = "compare",
+     .type = TCTL_ENUM,
+     .flags = TCTL_OPT_SEMANTIC,
+     .default_yaml = "content",
+     .choices = comparisons,
+     .doc = "what must be the same: the content where the format is known, else the bytes; or always the "
+            "bytes, and then a damaged file is no failure",
      .since = "0.1.0"},
 };
 
@@ -278,6 +303,7 @@ static const tctl_spec_section sections[] = {
     SECTION("transforms", transforms, "one transform of a data set"),
     SECTION("model", model, "one operator: an item of 'model'"),
     SECTION("stages", stages, "one stage: an item of 'stages'"),
+    SECTION("outputs", outputs, "one output, where its path alone will not do: an item of 'outputs'"),
     SECTION("resources", resources, "the value of 'resources'"),
     SECTION("determinism", determinism,
             "the value of 'determinism'; with 'contract: off' all of it is off that is not turned on"),

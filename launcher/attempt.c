@@ -16,6 +16,7 @@
 #include "host/worker.h"
 #include "launcher/capture.h"
 #include "launcher/experiment.h"
+#include "launcher/outputs.h"
 #include "launcher/probe.h"
 #include "launcher/report_interposer.h"
 #include "launcher/report_python.h"
@@ -266,36 +267,15 @@ static void judge_failure(tctl_arena *arena, const tctl_attempt *a, tctl_attempt
 static bool has_outputs(tctl_arena *arena, const tctl_attempt *a, const char *out, tctl_attempt_end *end)
 {
     for (uint32_t i = 0; i < a->spec->n_outputs; i++) {
-        const char *path = tctl_path_join(arena, out, a->spec->outputs[i]);
+        const char *path = tctl_path_join(arena, out, a->spec->outputs[i].path);
         if (path != NULL && tctl_path_exists(path))
             continue;
         end->state = TCTL_STATE_FAILED;
         end->exit_code = TCTL_EXIT_FAILED;
-        end->reason = tctl_arena_format(arena, "output '%s' was not made", a->spec->outputs[i]);
+        end->reason = tctl_arena_format(arena, "output '%s' was not made", a->spec->outputs[i].path);
         return false;
     }
     return true;
-}
-
-/* Declared outputs only, if the spec declares any: what else lies there is the command's own business. */
-static void keep_declared(const tctl_spec *spec, tctl_tree *tree)
-{
-    if (spec->n_outputs == 0)
-        return;
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < tree->n_entries; i++) {
-        const char *path = tree->entries[i].path;
-        for (uint32_t o = 0; o < spec->n_outputs; o++) {
-            size_t length = strlen(spec->outputs[o]);
-            bool same =
-                strncmp(path, spec->outputs[o], length) == 0 && (path[length] == '\0' || path[length] == '/');
-            if (same) {
-                tree->entries[n++] = tree->entries[i];
-                break;
-            }
-        }
-    }
-    tree->n_entries = n;
 }
 
 static tctl_status read_trace(tctl_arena *arena, const tctl_attempt *a, tctl_attempt_end *end,
@@ -318,19 +298,32 @@ static tctl_status read_trace(tctl_arena *arena, const tctl_attempt *a, tctl_att
     return end->trace == NULL ? tctl_fail_memory(err, 0) : TCTL_OK;
 }
 
+/* A command that ended well and left an output that its own reader would take for whole, or not at all. */
+static tctl_status judge_damage(tctl_arena *arena, const char *path, const char *damage,
+                                tctl_attempt_end *end)
+{
+    end->state = TCTL_STATE_FAILED;
+    end->exit_code = TCTL_EXIT_FAILED;
+    end->reason = tctl_arena_format(arena, "output '%s' is no result: %s", path, damage);
+    end->details = tctl_arena_format(arena,
+                                     "error: %s\n  hint: to record it as it is, write outputs: [{path: '%s', "
+                                     "compare: bytes}]\n",
+                                     end->reason == NULL ? "" : end->reason, path);
+    json_decref(end->outputs);
+    end->outputs = NULL;
+    return TCTL_OK;
+}
+
 static tctl_status collect_results(tctl_arena *arena, const tctl_attempt *a, const char *out,
                                    tctl_attempt_end *end, tctl_error *err)
 {
-    tctl_tree tree = {0};
-    tctl_tree_request request = {0};
     tctl_sha256 trace = {{0}};
-    tctl_status st = tctl_tree_hash(out, &request, arena, &tree, err);
+    const char *damage = NULL, *path = NULL;
+    tctl_status st = tctl_outputs_collect(arena, a->spec, out, a->view, &end->outputs, &damage, &path, err);
     if (st != TCTL_OK)
         return st;
-    keep_declared(a->spec, &tree);
-    end->outputs = tctl_outputs_json(&tree);
-    if (end->outputs == NULL)
-        return tctl_fail_memory(err, 0);
+    if (damage != NULL)
+        return judge_damage(arena, path, damage, end);
     st = read_trace(arena, a, end, &trace, err);
     if (st == TCTL_OK)
         st = tctl_result_digest(end->outputs, end->trace == NULL ? NULL : &trace, end->child.exit_code,

@@ -4,6 +4,7 @@
  * code. Extra and missing files count. classify.h turns what differs into a stage and a reason.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -12,6 +13,7 @@
 #include "manifest/compare.h"
 #include "manifest/content/content.h"
 #include "manifest/manifest.h"
+#include "manifest/path_json.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -46,7 +48,29 @@ json_t *tctl_verify_side(const tctl_verification *v, const tctl_attempt_end *end
     return side;
 }
 
-/* The first output of both that has other bytes, looked into; NULL if there is none. */
+/* The places that do not count, as the manifest has them with the output's content. NULL-ended; NULL: none. */
+static const char *const *volatile_paths(tctl_arena *arena, const json_t *output)
+{
+    const json_t *list = json_object_get(json_object_get(output, "content"), "volatile");
+    size_t n = json_array_size(list);
+    const char **paths = n == 0 ? NULL : tctl_arena_take_array(arena, n + 1, sizeof *paths);
+    for (size_t i = 0; paths != NULL && i < n; i++)
+        paths[i] = json_string_value(json_array_get(list, i));
+    return paths;
+}
+
+/* NULL if memory is out, or if it is no path. */
+static const char *output_path(tctl_arena *arena, const char *attempt, const json_t *output)
+{
+    char *path = NULL;
+    if (tctl_path_from_json(json_object_get(output, "path"), &path, NULL) != TCTL_OK)
+        return NULL;
+    const char *full = tctl_arena_format(arena, "%s/out/%s", attempt, path);
+    free(path);
+    return full;
+}
+
+/* The first output of both that is another one, looked into; NULL if there is none. */
 static tctl_status compare_contents(tctl_arena *arena, const char *a, const char *b,
                                     const json_t *differences, json_t **ret, tctl_error *err)
 {
@@ -54,16 +78,16 @@ static tctl_status compare_contents(tctl_arena *arena, const char *a, const char
     const json_t *one;
     json_array_foreach(differences, i, one)
     {
-        const char *name = text_of(one, "path"), *type = text_of(json_object_get(one, "a"), "type");
-        if (strcmp(text_of(one, "change"), "changed") != 0 ||
-            strcmp(type, text_of(json_object_get(one, "b"), "type")) != 0 ||
+        const json_t *was = json_object_get(one, "a"), *is = json_object_get(one, "b");
+        const char *type = text_of(was, "type");
+        if (strcmp(text_of(one, "change"), "changed") != 0 || strcmp(type, text_of(is, "type")) != 0 ||
             (strcmp(type, "file") != 0 && strcmp(type, "executable") != 0))
             continue;
-        const char *path_a = tctl_arena_format(arena, "%s/out/%s", a, name),
-                   *path_b = tctl_arena_format(arena, "%s/out/%s", b, name);
+        const tctl_content_rules rules = {.volatile_paths = volatile_paths(arena, was)};
+        const char *path_a = output_path(arena, a, was), *path_b = output_path(arena, b, is);
         if (path_a == NULL || path_b == NULL)
-            return tctl_fail_memory(err, strlen(name));
-        tctl_status st = tctl_content_compare(arena, path_a, path_b, NULL, ret, err);
+            return tctl_fail_memory(err, 0);
+        tctl_status st = tctl_content_compare(arena, path_a, path_b, &rules, ret, err);
         if (st == TCTL_OK && *ret != NULL)
             json_object_set(*ret, "path", json_object_get(one, "path"));
         return st;
@@ -129,23 +153,44 @@ static void note_trace(tctl_verification *v, const json_t *first, const tctl_att
     tctl_buf_release(&words);
 }
 
+static void note_same_outputs(tctl_verification *v, const tctl_attempt_end *end)
+{
+    json_t *list = tctl_repacked_outputs(json_object_get(v->manifest, "outputs"), end->outputs);
+    size_t n = json_array_size(list), all = json_array_size(end->outputs);
+    const json_t *one = json_array_get(list, 0);
+    const char *inside = strcmp(text_of(one, "tensors"), "0") != 0 ? "tensors" : "content";
+    const char *what;
+    if (n == 0)
+        what = tctl_arena_format(v->arena, "%zu, the same bytes", all);
+    else if (n == 1)
+        what = tctl_arena_format(v->arena, "%zu, output '%s' has the same %s in other container bytes", all,
+                                 text_of(one, "path"), inside);
+    else
+        what = tctl_arena_format(v->arena,
+                                 "%zu, output '%s' (and %zu more) has the same %s in other container bytes",
+                                 all, text_of(one, "path"), n - 1, inside);
+    tctl_verify_passed(v, "repeated outputs", what == NULL ? "the same" : what);
+    json_decref(list);
+}
+
 static void note_outputs(tctl_verification *v, const tctl_attempt_end *end, int verdict)
 {
     json_t *list = tctl_compare_outputs(json_object_get(v->manifest, "outputs"), end->outputs);
     size_t n = json_array_size(list);
     const json_t *one = json_array_get(list, 0);
     const char *change = text_of(one, "change");
-    const char *verb = strcmp(change, "new") == 0
-                           ? "was not there before"
-                           : (strcmp(change, "missing") == 0 ? "was not made" : "has other bytes");
+    bool looked_into = json_object_get(json_object_get(one, "a"), "content") != NULL;
+    const char *verb = strcmp(change, "new") == 0       ? "was not there before"
+                       : strcmp(change, "missing") == 0 ? "was not made"
+                       : looked_into                    ? "has another content"
+                                                        : "has other bytes";
     if (n == 1)
         tctl_verify_failed(v, "repeated outputs", verdict, "output '%s' %s", text_of(one, "path"), verb);
     else if (n > 1)
         tctl_verify_failed(v, "repeated outputs", verdict, "output '%s' %s (and %zu more)",
                            text_of(one, "path"), verb, n - 1);
     else
-        tctl_verify_passed(v, "repeated outputs",
-                           tctl_arena_format(v->arena, "%zu, the same bytes", json_array_size(end->outputs)));
+        note_same_outputs(v, end);
     json_decref(list);
 }
 

@@ -200,27 +200,115 @@ json_t *tctl_compare_json(const json_t *a, const json_t *b, size_t limit)
     return w.found;
 }
 
+/* ---- outputs ------------------------------------------------------------------------------------------- */
+
+static bool same_member(const json_t *a, const json_t *b, const char *key)
+{
+    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+    return x == y || json_equal(x, y) != 0;
+}
+
+static bool same_bytes(const json_t *a, const json_t *b)
+{
+    return same_member(a, b, "bytes") && same_member(a, b, "sha256");
+}
+
+static bool same_output(const json_t *a, const json_t *b)
+{
+    const json_t *x = json_object_get(a, "content"), *y = json_object_get(b, "content");
+    if (!same_member(a, b, "type"))
+        return false;
+    if (x == NULL || y == NULL || !same_member(x, y, "format"))
+        return same_bytes(a, b);
+    return same_member(x, y, "sha256") && same_member(x, y, "volatile");
+}
+
+/* {what it is known by: output}, of those whose path is not in `others`. */
+static json_t *by_alias(const json_t *list, const json_t *others)
+{
+    json_t *map = json_object();
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)(uintptr_t)list, i, item)
+    {
+        const char *path = json_string_value(json_object_get(item, "path"));
+        const char *as = json_string_value(json_object_get(item, "as"));
+        if (path != NULL && as != NULL && json_object_get(others, path) == NULL)
+            json_object_set(map, as, item);
+    }
+    return map;
+}
+
+/* The outputs of two lists, and which belong together. */
+typedef struct output_pairs {
+    json_t *a, *b;             /* by path */
+    json_t *a_alias, *b_alias; /* of those without a partner by path */
+} output_pairs;
+
+static output_pairs pair_outputs(const json_t *was, const json_t *is)
+{
+    output_pairs p = {by_key(was), by_key(is), NULL, NULL};
+    p.a_alias = by_alias(was, p.b);
+    p.b_alias = by_alias(is, p.a);
+    return p;
+}
+
+static void release_pairs(output_pairs *p)
+{
+    json_decref(p->a);
+    json_decref(p->b);
+    json_decref(p->a_alias);
+    json_decref(p->b_alias);
+}
+
+static const json_t *partner(const json_t *output, const json_t *by_path, const json_t *by_as)
+{
+    const char *path = json_string_value(json_object_get(output, "path"));
+    const char *as = json_string_value(json_object_get(output, "as"));
+    const json_t *found = path == NULL ? NULL : json_object_get(by_path, path);
+    return found == NULL && as != NULL ? json_object_get(by_as, as) : found;
+}
+
 json_t *tctl_compare_outputs(const json_t *was, const json_t *is)
 {
-    json_t *found = json_array(), *old_map = by_key(was), *new_map = by_key(is);
+    json_t *found = json_array();
+    output_pairs p = pair_outputs(was, is);
     const char *path;
     json_t *value;
-    json_object_foreach(old_map, path, value)
+    json_object_foreach(p.a, path, value)
     {
-        json_t *other = json_object_get(new_map, path);
-        if (json_equal(value, other))
+        const json_t *other = partner(value, p.b, p.b_alias);
+        if (other != NULL && same_output(value, other))
             continue;
         json_array_append_new(found,
                               json_pack("{s:s, s:s, s:O, s:O?}", "path", path, "change",
                                         other == NULL ? "missing" : "changed", "a", value, "b", other));
     }
-    json_object_foreach(new_map, path, value)
+    json_object_foreach(p.b, path, value)
     {
-        if (json_object_get(old_map, path) == NULL)
+        if (partner(value, p.a, p.a_alias) == NULL)
             json_array_append_new(
                 found, json_pack("{s:s, s:s, s:n, s:O}", "path", path, "change", "new", "a", "b", value));
     }
-    json_decref(old_map);
-    json_decref(new_map);
+    release_pairs(&p);
+    return found;
+}
+
+json_t *tctl_repacked_outputs(const json_t *was, const json_t *is)
+{
+    json_t *found = json_array();
+    output_pairs p = pair_outputs(was, is);
+    const char *path;
+    json_t *value;
+    json_object_foreach(p.a, path, value)
+    {
+        const json_t *other = partner(value, p.b, p.b_alias), *content = json_object_get(value, "content");
+        if (other == NULL || same_bytes(value, other) || !same_output(value, other))
+            continue;
+        json_array_append_new(found, json_pack("{s:s, s:O, s:O}", "path", path, "format",
+                                               json_object_get(content, "format"), "tensors",
+                                               json_object_get(content, "tensors")));
+    }
+    release_pairs(&p);
     return found;
 }

@@ -21,8 +21,12 @@ tctl_status tctl_compare_traces(tctl_arena *, const char *path_a, const char *pa
 /* That object in words: "step 12, field 'loss': 0.25 (3e800000) became 0.5 (3f000000), 8388608 ULPs apart". */
 void tctl_divergence_explain(const json_t *divergence, tctl_buf *ret);
 
-/* Two lists of outputs: [{"path","change":"changed"|"missing"|"new","a","b"}], empty if they are the same. */
+/* Two lists of outputs: [{"path","change":"changed"|"missing"|"new","a","b"}], empty if they are the same. Outputs belong
+ * together by path, else by what they are known by ("as"). Where both have a content of one format that is what counts,
+ * else the bytes. */
 json_t *tctl_compare_outputs(const json_t *was, const json_t *is);
+/* Those that are the same by their content and have other bytes: [{"path","format","tensors"}]. */
+json_t *tctl_repacked_outputs(const json_t *was, const json_t *is);
 
 /* Two JSON values: [{"path","a","b"}] for each leaf that differs; a missing one is null. Lists of objects that have a
  * "name" or "path" are matched by it. At most `limit` entries. */

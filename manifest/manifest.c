@@ -77,6 +77,11 @@ static json_t *result_value(const json_t *output)
         return json_string("folder");
     if (type == NULL || digest == NULL)
         return NULL;
+    const json_t *content = json_object_get(output, "content");
+    const char *format = json_string_value(json_object_get(content, "format"));
+    const char *of_content = json_string_value(json_object_get(content, "sha256"));
+    if (format != NULL && of_content != NULL)
+        return json_sprintf("content:%s:%s", format, of_content);
     return json_sprintf("%s%s", strcmp(type, "link") == 0 ? "link:" : "", digest);
 }
 
@@ -88,7 +93,8 @@ tctl_status tctl_result_digest(const json_t *outputs, const tctl_sha256 *trace, 
     json_t *output;
     json_array_foreach((json_t *)(uintptr_t)outputs, i, output)
     {
-        const char *path = json_string_value(json_object_get(output, "path"));
+        const char *as = json_string_value(json_object_get(output, "as"));
+        const char *path = as != NULL ? as : json_string_value(json_object_get(output, "path"));
         if (path == NULL || json_object_set_new(map, path, result_value(output)) != 0) {
             json_decref(map);
             return tctl_fail(err, TCTL_EFORMAT, "output %zu has no path, type or digest", i);

@@ -30,7 +30,8 @@ json_t *tctl_json_sha256(const tctl_sha256 *);
 json_t *tctl_outputs_json(const tctl_tree *);
 
 /* What a run gave: SHA-256 of the canonical text of {"exit_code","outputs":{path: sha256},"trace": sha256 or null}.
- * A link's value is "link:" and the digest of its target, an empty folder's is "folder". */
+ * A link's value is "link:" and the digest of its target, an empty folder's is "folder", that of an output with a content
+ * "content:", its format, ":" and the digest of the content; a path is what the output is known by ("as"). */
 tctl_status tctl_result_digest(const json_t *outputs, const tctl_sha256 *trace, int exit_code,
                                tctl_sha256 *ret, tctl_error *err);
 

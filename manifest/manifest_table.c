@@ -107,11 +107,21 @@ static const member envelope_members[] = {
     END,
 };
 
+static const member content_members[] = {
+    {"format", TEXT, MUST, NULL, NULL, "which container: torch, safetensors, npy, npz, zip, gzip, …"},
+    {"sha256", DIGEST, MUST, NULL, NULL, "of what a reader gets (docs/outputs.md)"},
+    {"tensors", COUNT, MUST, NULL, NULL, "number of tensors in it"},
+    {"volatile", TEXTS, MAY, NULL, NULL, "places in JSON that do not count"},
+    END,
+};
+
 static const member output_members[] = {
     {"path", OUTPUT_PATH, MUST, NULL, NULL, "relative to the output folder"},
     {"type", TEXT, MUST, NULL, output_types, "what it is"},
     {"bytes", COUNT, MUST, NULL, NULL, "size"},
-    {"sha256", DIGEST, NULLED, NULL, NULL, "of the content, or of a link's target; null for a folder"},
+    {"sha256", DIGEST, NULLED, NULL, NULL, "of the bytes, or of a link's target; null for a folder"},
+    {"content", OBJECT, MAY, content_members, NULL, "of a command's output in a format that is known"},
+    {"as", TEXT, MAY, NULL, NULL, "what it is known by, where its path differs from run to run"},
     END,
 };
 

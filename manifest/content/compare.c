@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manifest/content/content.h"
-#include "manifest/content/source.h"
+#include "manifest/content/compare_leaves.h"
 #include "manifest/manifest.h"
 
 enum { READ_BYTES = 256 * 1024 };
@@ -89,20 +88,73 @@ static json_t *bytes_json(const byte_difference *d, const tctl_source *a)
                      "n_elements", tctl_json_count(a->size), "others", 0);
 }
 
+/* Like tctl_walk_look, but a file that is damaged or costs too much has no format. */
+static tctl_status look(tctl_walk *w, tctl_source *s, tctl_looked *ret, tctl_error *err)
+{
+    tctl_status st = tctl_walk_begin(w, s->size, err);
+    if (st == TCTL_OK)
+        st = tctl_walk_look(w, s, ret, err);
+    if (st == TCTL_EFORMAT || st == TCTL_EUNSUPPORTED) {
+        ret->format = NULL;
+        st = TCTL_OK;
+    }
+    return st;
+}
+
+static json_t *format_json(const char *a, const char *b)
+{
+    return json_pack("{s:s, s:s?, s:n, s:n, s:n, s:s?, s:s?, s:n, s:n, s:n, s:n, s:n, s:i}", "kind", "format",
+                     "format", a, "name", "dtype", "element", "a", a, "b", b, "value_a", "value_b", "ulps",
+                     "n_differ", "n_elements", "others", 0);
+}
+
+static tctl_status compare_as_bytes(tctl_source *a, tctl_source *b, json_t **ret, tctl_error *err)
+{
+    byte_difference d = {0};
+    tctl_status st = compare_bytes(a, b, &d, err);
+    if (st != TCTL_OK || !d.found)
+        return st;
+    *ret = bytes_json(&d, a);
+    return *ret == NULL ? tctl_fail_memory(err, 0) : TCTL_OK;
+}
+
+static tctl_status compare(tctl_source *a, tctl_source *b, const tctl_content_rules *rules, json_t **ret,
+                           tctl_error *err)
+{
+    tctl_walk x = {.rules = rules, .keep = true}, y = {.rules = rules, .keep = true};
+    tctl_looked in_a = {0}, in_b = {0};
+    bool known = false;
+    tctl_status st = look(&x, a, &in_a, err);
+    if (st == TCTL_OK)
+        st = look(&y, b, &in_b, err);
+    if (st == TCTL_OK) {
+        const char *f = in_a.format, *g = in_b.format;
+        known = f != NULL && g != NULL && strcmp(f, g) == 0;
+        if (known && !tctl_sha256_equal(&in_a.sha256, &in_b.sha256))
+            st = tctl_compare_leaves(&x, &y, f, ret, err);
+        if (known && st == TCTL_OK &&
+            *ret == NULL) /* what has no leaf of its own: an empty member's format */
+            known = tctl_sha256_equal(&in_a.sha256, &in_b.sha256);
+        else if (!known && f != NULL && g != NULL && (*ret = format_json(f, g)) == NULL)
+            st = tctl_fail_memory(err, 0);
+    }
+    if (st == TCTL_OK && !known && *ret == NULL)
+        st = compare_as_bytes(a, b, ret, err);
+    tctl_walk_end(&x);
+    tctl_walk_end(&y);
+    return st;
+}
+
 tctl_status tctl_content_compare(tctl_arena *arena, const char *path_a, const char *path_b,
                                  const tctl_content_rules *rules, json_t **ret, tctl_error *err)
 {
     tctl_source *a = NULL, *b = NULL;
-    byte_difference d = {0};
     json_t *found = NULL;
-    (void)rules;
     tctl_status st = tctl_source_open(arena, path_a, &a, err);
     if (st == TCTL_OK)
         st = tctl_source_open(arena, path_b, &b, err);
     if (st == TCTL_OK)
-        st = compare_bytes(a, b, &d, err);
-    if (st == TCTL_OK && d.found && (found = bytes_json(&d, a)) == NULL)
-        st = tctl_fail_memory(err, 0);
+        st = compare(a, b, rules, &found, err);
     if (st == TCTL_OK)
         *ret = found;
     tctl_source_close(a);

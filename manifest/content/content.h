@@ -48,16 +48,16 @@ tctl_status tctl_content_of(tctl_arena *, const char *path, const tctl_content_r
  * Where the content of two files parts. *ret is NULL if nowhere, else a new reference to
  *
  *   {"kind": "tensor" | "value" | "structure" | "format" | "bytes",
- *    "format":   of file a, as in tctl_content; null for bytes,
- *    "name":     of the tensor or value: "model/conv1.weight"; null for format and bytes,
+ *    "format":   of file a, as in tctl_content; null for bytes of a whole file,
+ *    "name":     of the tensor, value or member: "model/conv1.weight"; "" for the only one; null for a whole file,
  *    "dtype":    "f32"; null unless a tensor,
  *    "element":  [2, 0, 5]: index of the first element that differs; for bytes its offset as one number; else null,
  *    "a", "b":   tensor: bits of that element as hex, most significant digit first; bytes: two hex digits, null behind
- *                the end of a file; value and structure: what stands there, as text, null if it is in one file only,
+ *                the end of a file; else what stands there, as text, null if it is in one file only,
  *    "value_a", "value_b": the element's value as text ("0.25"); null where there is none,
- *    "ulps":     distance of two finite floats of equal dtype (f16, bf16, f32, f64), as decimal text; else null,
+ *    "ulps":     distance of two finite floats of equal type (f16, bf16, f32, f64), as decimal text; else null,
  *    "n_differ": elements of this tensor (bytes of the file) that differ, as decimal text; else null,
- *    "n_elements": of this tensor (bytes of file a); else null,
+ *    "n_elements": of this tensor (bytes of file a), as decimal text; else null,
  *    "others":   further tensors and values that differ, as an integer}
  *
  * Only the first in the order of file a is described. A file that is damaged or not looked into is compared as bytes.

@@ -33,7 +33,7 @@ static void add_bits(tctl_buf *ret, const char *bits, const char *value)
 static void explain_tensor(const json_t *d, const char *a, const char *b, tctl_buf *ret)
 {
     const char *ulps = text_of(d, "ulps"), *n = text_of(d, "n_differ"), *of = text_of(d, "n_elements");
-    tctl_buf_add_format(ret, "tensor '%s'", text_of(d, "name"));
+    tctl_buf_add_format(ret, text_of(d, "name")[0] == '\0' ? "the array" : "tensor '%s'", text_of(d, "name"));
     add_index(ret, json_object_get(d, "element"));
     tctl_buf_add_text(ret, ": ");
     add_bits(ret, a, text_of(d, "value_a"));
@@ -49,12 +49,15 @@ static void explain_bytes(const json_t *d, const char *a, const char *b, tctl_bu
 {
     const json_t *offset = json_array_get(json_object_get(d, "element"), 0);
     const char *n = text_of(d, "n_differ");
+    if (text_of(d, "name") != NULL)
+        tctl_buf_add_format(ret, "member '%s', ", text_of(d, "name"));
     tctl_buf_add_format(ret, "byte %" JSON_INTEGER_FORMAT ": ", json_integer_value(offset));
     if (a == NULL || b == NULL)
         tctl_buf_add_text(ret, a == NULL ? "the first file ends there" : "the second file ends there");
     else
         tctl_buf_add_format(ret, "%s became %s", a, b);
-    tctl_buf_add_format(ret, "; %s bytes differ", n == NULL ? "?" : n);
+    if (n != NULL)
+        tctl_buf_add_format(ret, "; %s %s", n, strcmp(n, "1") == 0 ? "byte differs" : "bytes differ");
 }
 
 static void explain_value(const json_t *d, const char *a, const char *b, const char *name, tctl_buf *ret)

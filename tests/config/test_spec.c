@@ -84,7 +84,7 @@ static void a_command_is_resolved(void **state)
     assert_string_equal(l.spec->data[0].written, "data/");
     assert_null(l.spec->trainer);
     assert_int_equal(l.spec->n_outputs, 2);
-    assert_string_equal(l.spec->outputs[1], "a/b.json");
+    assert_string_equal(l.spec->outputs[1].path, "a/b.json");
     assert_string_equal(l.spec->secrets[0], "TOKEN");
     assert_true(l.spec->resources.threads >= 1);
     unload(&l);
