@@ -85,14 +85,6 @@ tctl_status tctl_fsync_parent(const char *path, tctl_error *err)
     return status;
 }
 
-static tctl_status write_and_sync(int fd, const char *path, const void *data, size_t size, tctl_error *err)
-{
-    tctl_status status = tctl_write_all(fd, data, size, path, err);
-    if (status == TCTL_OK && fsync(fd) != 0)
-        status = tctl_fail_errno(err, errno, "cannot write '%s'", path);
-    return status;
-}
-
 /* A new file beside `path`, its name in `temporary`. Not mkstemp: that ignores the umask. */
 static int open_temporary(const char *path, mode_t mode, char *temporary, size_t size)
 {
@@ -108,7 +100,8 @@ static int open_temporary(const char *path, mode_t mode, char *temporary, size_t
     return -1;
 }
 
-tctl_status tctl_file_replace(const char *path, const void *data, size_t size, mode_t mode, tctl_error *err)
+static tctl_status put(const char *path, const void *data, size_t size, mode_t mode, bool durable,
+                       tctl_error *err)
 {
     size_t length = strlen(path) + sizeof ".tmp.01234567";
     char *temporary = malloc(length);
@@ -120,16 +113,39 @@ tctl_status tctl_file_replace(const char *path, const void *data, size_t size, m
         free(temporary);
         return status;
     }
-    tctl_status status = write_and_sync(fd, path, data, size, err);
+    tctl_status status = tctl_write_all(fd, data, size, path, err);
+    if (status == TCTL_OK && durable && fsync(fd) != 0)
+        status = tctl_fail_errno(err, errno, "cannot write '%s'", path);
     if (close(fd) != 0 && status == TCTL_OK)
         status = tctl_fail_errno(err, errno, "cannot write '%s'", path);
     if (status == TCTL_OK && rename(temporary, path) != 0)
         status = tctl_fail_errno(err, errno, "cannot replace '%s'", path);
-    if (status == TCTL_OK)
-        status = tctl_fsync_parent(path, err);
-    else
+    if (status != TCTL_OK)
         unlink(temporary);
+    else if (durable)
+        status = tctl_fsync_parent(path, err);
     free(temporary);
+    return status;
+}
+
+tctl_status tctl_file_replace(const char *path, const void *data, size_t size, mode_t mode, tctl_error *err)
+{
+    return put(path, data, size, mode, true, err);
+}
+
+tctl_status tctl_file_put(const char *path, const void *data, size_t size, mode_t mode, tctl_error *err)
+{
+    return put(path, data, size, mode, false, err);
+}
+
+tctl_status tctl_file_sync(const char *path, tctl_error *err)
+{
+    tctl_status status = TCTL_OK;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) != 0)
+        status = tctl_fail_errno(err, errno, "cannot sync '%s'", path);
+    if (fd >= 0)
+        close(fd);
     return status;
 }
 

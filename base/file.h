@@ -19,6 +19,11 @@ tctl_status tctl_file_read(const char *path, size_t limit, tctl_buf *ret, tctl_e
  * temporary file in the same folder, write, fsync, rename, fsync of the folder. `mode` as in open(2),
  * with the umask taken off. A link at `path` is replaced, not followed. */
 tctl_status tctl_file_replace(const char *path, const void *data, size_t size, mode_t mode, tctl_error *err);
+/* The same without waiting for the disk: a reader and a crash of ours see the old content or the new, a power cut may
+ * leave neither. For what tctl_file_sync makes durable later, or what is worth nothing after a power cut. */
+tctl_status tctl_file_put(const char *path, const void *data, size_t size, mode_t mode, tctl_error *err);
+/* Makes the content of a file durable that was put. TCTL_ENOENT if there is none. */
+tctl_status tctl_file_sync(const char *path, tctl_error *err);
 
 /* Writes all of it, however often write(2) stops short or is interrupted. `name` is for the message. */
 tctl_status tctl_write_all(int fd, const void *data, size_t size, const char *name, tctl_error *err);

@@ -60,7 +60,7 @@ static tctl_status write_request(tctl_arena *arena, const tctl_attempt *a, const
     tctl_status st =
         request == NULL || path == NULL ? tctl_fail_memory(err, 0) : tctl_json_pretty(request, &text, err);
     if (st == TCTL_OK)
-        st = tctl_file_replace(path, text.data, text.size, 0666, err);
+        st = tctl_file_put(path, text.data, text.size, 0666, err);
     tctl_buf_release(&text);
     json_decref(request);
     return st;
@@ -77,7 +77,7 @@ static tctl_status prepare(tctl_arena *arena, const tctl_attempt *a, const char 
         return tctl_fail_errno(err, errno, "cannot create '%s'", *out);
     if (mkdir(report, 0777) != 0)
         return tctl_fail_errno(err, errno, "cannot create '%s'", report);
-    tctl_status st = tctl_file_replace(spec, a->spec->text, a->spec->text_size, 0666, err);
+    tctl_status st = tctl_file_put(spec, a->spec->text, a->spec->text_size, 0666, err);
     return st == TCTL_OK ? write_request(arena, a, *out, err) : st;
 }
 

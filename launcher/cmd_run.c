@@ -132,7 +132,7 @@ static tctl_status write_recipe(const run_context *c, tctl_error *err)
     if (st == TCTL_OK && (path == NULL || text.broken))
         st = tctl_fail_memory(err, text.size);
     if (st == TCTL_OK)
-        st = tctl_file_replace(path, text.data, text.size, 0666, err);
+        st = tctl_file_put(path, text.data, text.size, 0666, err);
     tctl_buf_release(&text);
     return st;
 }

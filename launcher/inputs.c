@@ -268,7 +268,7 @@ tctl_status tctl_inputs_keep(const tctl_inputs *inputs, tctl_arena *arena, const
         if (st == TCTL_OK)
             st = tctl_make_folders(folder, 0777, err);
         if (st == TCTL_OK)
-            st = tctl_file_replace(path, text.data, text.size, 0444, err);
+            st = tctl_file_put(path, text.data, text.size, 0444, err);
         tctl_buf_release(&text);
     }
     return st;

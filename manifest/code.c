@@ -291,7 +291,7 @@ tctl_status tctl_code_capture(const tctl_code_request *request, json_t **ret, tc
     tctl_status status = tctl_code_ctx_init(&ctx, request, err);
     if (status == TCTL_OK && !code)
         status = tctl_fail_memory(err, sizeof ctx);
-    if (status == TCTL_OK && git_libgit2_init() < 0)
+    if (status == TCTL_OK && tctl_git_start() < 0)
         status = tctl_fail_git(err, TCTL_EIO, "libgit2 does not start");
     if (status == TCTL_OK) {
         int owners = tctl_git_trust_owners();

@@ -37,7 +37,7 @@ tctl_status tctl_code_inspect(const char *folder, json_t **ret, tctl_error *err)
     tctl_status status = tctl_code_ctx_init(&ctx, &request, err);
     if (status == TCTL_OK && !realpath(folder, real))
         status = tctl_fail_errno(err, errno, "cannot find folder '%s'", folder);
-    if (status == TCTL_OK && git_libgit2_init() < 0)
+    if (status == TCTL_OK && tctl_git_start() < 0)
         status = tctl_fail_git(err, TCTL_EIO, "libgit2 does not start");
     if (status == TCTL_OK) {
         int owners = tctl_git_trust_owners();

@@ -111,6 +111,9 @@ tctl_status tctl_git_config_each(const git_config *, const char *section, const 
                                  tctl_git_config_fn *fn, void *arg, tctl_error *err);
 /* A remote's URL without user, password and query. From the arena. */
 const char *tctl_code_clean_url(tctl_arena *, const char *url);
+/* git_libgit2_init, without the certificates (code_no_tls.c). */
+int tctl_git_start(void);
+
 /* Checking of a repository's owner, off and back on. */
 int tctl_git_trust_owners(void);
 void tctl_git_restore_owners(int was);

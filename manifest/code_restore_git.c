@@ -260,7 +260,7 @@ tctl_status tctl_restore_from_git(tctl_restore *r, const json_t *kept, int fd, t
 {
     const char *hex = json_string_value(json_object_get(kept, "commit"));
     git_oid id;
-    if (git_libgit2_init() < 0)
+    if (tctl_git_start() < 0)
         return tctl_fail_git(err, TCTL_EIO, "libgit2 does not start");
     int owners = tctl_git_trust_owners();
     tctl_status status;

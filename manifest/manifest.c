@@ -115,6 +115,22 @@ static char *manifest_path(const char *run_path)
     return tctl_buf_detach(&path);
 }
 
+/* What a run can't be verified without, and the run's name, are there before the manifest is; what is derived from them
+ * or from the manifest need not be. */
+static tctl_status sync_spec(const char *run_path, tctl_error *err)
+{
+    tctl_buf path = TCTL_BUF_INIT;
+    tctl_buf_add_format(&path, "%s/spec.yaml", run_path);
+    const char *text = tctl_buf_text(&path);
+    tctl_status st = text == NULL ? tctl_fail_memory(err, path.size) : TCTL_OK;
+    if (st == TCTL_OK && tctl_path_exists(text))
+        st = tctl_file_sync(text, err);
+    if (st == TCTL_OK)
+        st = tctl_fsync_parent(run_path, err);
+    tctl_buf_release(&path);
+    return st;
+}
+
 tctl_status tctl_manifest_seal(const char *run_path, const json_t *manifest, tctl_error *err)
 {
     tctl_buf text = TCTL_BUF_INIT;
@@ -126,6 +142,8 @@ tctl_status tctl_manifest_seal(const char *run_path, const json_t *manifest, tct
         st = tctl_json_pretty(manifest, &text, err);
     if (st == TCTL_OK && text.broken)
         st = tctl_fail_memory(err, text.size);
+    if (st == TCTL_OK)
+        st = sync_spec(run_path, err);
     if (st == TCTL_OK)
         st = tctl_file_replace(path, text.data, text.size, 0444, err);
     tctl_buf_release(&text);

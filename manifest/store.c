@@ -162,9 +162,12 @@ static tctl_status write_state(const tctl_run *run, tctl_error *err)
     if (st == TCTL_OK && text.broken)
         st = tctl_fail_memory(err, text.size);
     if (st == TCTL_OK) {
-        if (tctl_state_is_final(tctl_run_state(run)))
+        bool is_final = tctl_state_is_final(tctl_run_state(run));
+        if (is_final)
             drop_reserve(arena, run->path);
-        st = tctl_file_replace(path, text.data, text.size, 0666, err);
+        /* After a power cut nobody looks after a run any more, whatever its state was. */
+        st = is_final ? tctl_file_replace(path, text.data, text.size, 0666, err)
+                      : tctl_file_put(path, text.data, text.size, 0666, err);
     }
     tctl_buf_release(&text);
     tctl_arena_destroy(arena);

@@ -120,6 +120,19 @@ static void replacing_sets_content_and_mode(void **state)
     umask(old);
 }
 
+static void what_was_put_can_be_synced_later(void **state)
+{
+    (void)state;
+    assert_int_equal(tctl_file_put(at("f"), "old", 3, 0644, NULL), TCTL_OK);
+    assert_int_equal(tctl_file_put(at("f"), "new", 3, 0644, NULL), TCTL_OK);
+    assert_content(at("f"), "new");
+    assert_int_equal(count_entries(folder), 1);
+    assert_int_equal(tctl_file_sync(at("f"), NULL), TCTL_OK);
+    tctl_error err = {0};
+    assert_int_equal(tctl_file_sync(at("none"), &err), TCTL_ENOENT);
+    assert_non_null(strstr(err.message, "none"));
+}
+
 static void a_link_is_replaced_not_followed(void **state)
 {
     (void)state;
@@ -365,6 +378,7 @@ int main(void)
         TEST(a_file_is_read_whole_and_appended),
         TEST(what_cannot_be_read_is_refused_and_nothing_appended),
         TEST(replacing_sets_content_and_mode),
+        TEST(what_was_put_can_be_synced_later),
         TEST(a_link_is_replaced_not_followed),
         TEST(a_failed_replacement_leaves_the_old_file),
         TEST(readers_never_see_a_half_written_file),
