@@ -66,6 +66,11 @@ static tctl_status ask(context *c, tctl_error *err)
                *workers = tctl_cli_value(c->line, "--workers");
     if (set == NULL || without == NULL)
         return tctl_fail_memory(err, 0);
+    const json_t *recorded = json_object_get(json_object_get(c->manifest, "resources"), "threads");
+    bool is_command = json_is_string(json_object_get(c->manifest, "command"));
+    /* A command's sums follow the count, and where the spec has none it was the machine's. */
+    if (threads == NULL && is_command && json_is_integer(recorded))
+        threads = tctl_arena_format(arena, "%" JSON_INTEGER_FORMAT, json_integer_value(recorded));
     if (threads != NULL)
         set[n++] = tctl_arena_format(arena, "resources.threads=%s", threads);
     if (workers != NULL)
