@@ -207,9 +207,38 @@ static void look_at_files(const json_t *was, const json_t *is, const char *key, 
     }
 }
 
+/* What the interposer saw a library do to rounding or denormals, now and not then: more exact than that it differs. */
+static void look_at_fp_environment(const json_t *was, const json_t *is, json_t *causes)
+{
+    size_t i;
+    const json_t *event;
+    json_array_foreach(json_object_get(is, "events"), i, event)
+    {
+        const char *library = text_of(event, "subject");
+        bool is_new = true;
+        size_t k;
+        const json_t *old;
+        if (strcmp(text_of(event, "what"), "fp-environment") != 0)
+            continue;
+        json_array_foreach(json_object_get(was, "events"), k, old)
+        {
+            if (strcmp(text_of(old, "what"), "fp-environment") == 0 &&
+                strcmp(text_of(old, "subject"), library) == 0)
+                is_new = false;
+        }
+        if (is_new)
+            add_cause(causes, "shared objects",
+                      "library '%s' changes the floating-point environment, and none did "
+                      "before: %s",
+                      library, text_of(event, "detail"));
+    }
+}
+
 static void look_at_objects(const tctl_evidence *e, json_t *causes)
 {
     const json_t *was, *is;
+    if (both(e, "interposer", &was, &is))
+        look_at_fp_environment(was, is, causes);
     if (both(e, "plugins", &was, &is))
         look_at_files(was, is, "name", "plugin", causes);
     if (both(e, "shared_objects", &was, &is))
@@ -355,14 +384,47 @@ static void add_details(json_t *verdict, const tctl_evidence *e)
         json_object_set_new(verdict, "ulps", json_integer((json_int_t)step_of(content, "ulps")));
 }
 
-/* What both sides say they did not control: known to make results vary. */
+/* "'/usr/bin/od' asked the system for random numbers: urandom 1". */
+static void add_entropy(const json_t *interposer, json_t *list)
+{
+    static const char *const sources[] = {"getrandom", "getentropy", "arc4random",
+                                          "urandom",   "random",     "random_device"};
+    const json_t *program;
+    size_t i;
+    json_array_foreach(json_object_get(interposer, "programs"), i, program)
+    {
+        tctl_buf text = TCTL_BUF_INIT;
+        for (size_t s = 0; s < sizeof sources / sizeof sources[0]; s++) {
+            json_int_t n =
+                json_integer_value(json_object_get(json_object_get(program, "counts"), sources[s]));
+            if (n > 0)
+                tctl_buf_add_format(&text, "%s%s %" JSON_INTEGER_FORMAT, text.size > 0 ? ", " : "",
+                                    sources[s], n);
+        }
+        if (text.size > 0 && tctl_buf_text(&text) != NULL)
+            json_array_append_new(list, json_sprintf("'%s' asked the system for random numbers: %s",
+                                                     text_of(program, "path"), tctl_buf_text(&text)));
+        tctl_buf_release(&text);
+    }
+}
+
+/* What the later side did, or says that it did not control, and what is known to make results vary. */
 static json_t *suspects_of(const tctl_evidence *e)
 {
+    const json_t *side = json_object_get(e->is, "uncontrolled") != NULL ? e->is : e->was;
+    const json_t *interposer = json_object_get(side, "interposer"), *one;
     json_t *list = json_array();
-    const json_t *one, *from = json_object_get(e->is, "uncontrolled");
     size_t i;
-    json_array_foreach(from == NULL ? json_object_get(e->was, "uncontrolled") : from, i, one)
+    json_array_foreach(json_object_get(side, "uncontrolled"), i, one)
         json_array_append_new(list, json_sprintf("%s: %s", text_of(one, "what"), text_of(one, "why")));
+    json_array_foreach(json_object_get(interposer, "events"), i, one)
+    {
+        if (strcmp(text_of(one, "what"), "time-seeded") == 0 ||
+            strcmp(text_of(one, "what"), "fp-environment") == 0)
+            json_array_append_new(list, json_sprintf("%s, %s: %s", text_of(one, "what"),
+                                                     text_of(one, "subject"), text_of(one, "detail")));
+    }
+    add_entropy(interposer, list);
     return list;
 }
 

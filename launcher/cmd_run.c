@@ -17,6 +17,7 @@
 #include "launcher/experiment.h"
 #include "launcher/interrupt.h"
 #include "launcher/record.h"
+#include "launcher/twice.h"
 #include "manifest/manifest.h"
 #include "manifest/path_json.h"
 
@@ -35,6 +36,8 @@ typedef struct run_context {
     tctl_capture capture;
     tctl_attempt_end end;
     json_t *manifest;
+    int64_t twice; /* steps; 0: not asked for */
+    tctl_twice check;
 } run_context;
 
 /* ---- what is printed at the end ------------------------------------------------------------------------- */
@@ -46,7 +49,8 @@ static json_t *result_json(const run_context *c, int exit_code)
     json_t *none = json_null();
     if (c->end.child.exit_code != 0) /* the child's own, where there was one */
         exit_code = c->end.child.exit_code;
-    return json_pack("{s:s, s:o, s:s, s:s, s:o, s:O, s:i, s:O, s:f, s:O}", "id", c->run.id, "path",
+    return json_pack("{s:s, s:O, s:o, s:s, s:s, s:o, s:O, s:i, s:O, s:f, s:O}", "id", c->run.id,
+                     "first_divergence", c->check.verdict == NULL ? none : c->check.verdict, "path",
                      tctl_text_to_json(c->run.path), "state", tctl_run_state(&c->run), "contract",
                      tctl_contract_name(c->experiment.spec->contract), "recipe_digest",
                      tctl_json_sha256(&c->experiment.recipe_digest), "result_digest",
@@ -183,6 +187,39 @@ static tctl_status seal(run_context *c, tctl_error *err)
     return tctl_run_set_state(&c->run, TCTL_STATE_DONE, NULL, c->end.child.exit_code, err);
 }
 
+/* Without --twice all is well. Else what is wrong is said, and the exit code returned. */
+static int check_twice(run_context *c)
+{
+    tctl_error err = {0};
+    if (c->twice == 0)
+        return TCTL_EXIT_OK;
+    tctl_verification v = {.arena = c->arena, .environment = c->capture.environment};
+    tctl_repeater repeater = {
+        .v = &v,
+        .spec = c->experiment.spec,
+        .asked = &c->asked,
+        .recipe_digest = &c->experiment.recipe_digest,
+        .run_id = c->run.id,
+        .allow_env = tctl_cli_values(c->line, "--allow-env"),
+        .scratch = tctl_path_join(c->arena, c->run.path, "twice"),
+    };
+    if (repeater.scratch == NULL)
+        return fail_with(c, &(tctl_error){.code = TCTL_ENOMEM, .message = "out of memory"});
+    tctl_view *view = tctl_cli_has(c->line, "--quiet") ? NULL : c->view;
+    tctl_status st = tctl_run_twice(&repeater, (uint64_t)c->twice, view, &c->check, &err);
+    if (st == TCTL_OK)
+        return TCTL_EXIT_OK;
+    if (st == TCTL_ECANCELED)
+        return finish_badly(c, TCTL_STATE_INTERRUPTED, err.message, c->check.stopped, NULL);
+    if (st != TCTL_EDETERMINISM)
+        return fail_with(c, &err);
+    tctl_hint(&err,
+              "both are in '%s'; 'trainctl run' without --twice, and 'trainctl verify last --deep', find out "
+              "on what it depends",
+              repeater.scratch);
+    return finish_badly(c, TCTL_STATE_FAILED, NULL, TCTL_EXIT_FAILED, &err);
+}
+
 static int work(run_context *c)
 {
     tctl_error err = {0};
@@ -192,6 +229,9 @@ static int work(run_context *c)
         tctl_view_say(c->view, "trainctl: run %s", c->run.id);
     if (prepare(c, &err) != TCTL_OK)
         return fail_with(c, &err);
+    int exit_code = check_twice(c);
+    if (exit_code != TCTL_EXIT_OK)
+        return exit_code;
     tctl_attempt attempt = {
         .spec = c->experiment.spec,
         .asked = &c->asked,
@@ -271,7 +311,8 @@ static int run(tctl_command_line *line)
     c.asked.set = tctl_cli_values(line, "--set");
     c.asked.without = tctl_cli_values(line, "--without");
     c.asked.seed = tctl_cli_value(line, "--seed");
-    if (!tctl_cli_number(line, "--grace", 0, 86400, &c.grace))
+    if (!tctl_cli_number(line, "--grace", 0, 86400, &c.grace) ||
+        !tctl_cli_number(line, "--twice", 1, INT64_MAX, &c.twice))
         return TCTL_EXIT_USAGE;
     int exit_code = tctl_experiment_load(line, &c.asked, c.json, &c.experiment);
     if (exit_code == TCTL_EXIT_OK)
@@ -285,6 +326,7 @@ static int run(tctl_command_line *line)
     tctl_view_destroy(c.view);
     tctl_attempt_release(&c.end);
     tctl_capture_release(&c.capture);
+    json_decref(c.check.verdict);
     json_decref(c.manifest);
     tctl_run_release(&c.run);
     tctl_experiment_release(&c.experiment);
@@ -304,6 +346,10 @@ static const tctl_cli_option options[] = {
      .value = "NAME",
      .doc = "pass this variable of yours as it is, and record it",
      .repeated = true},
+    {.name = "--twice",
+     .value = "N",
+     .doc =
+         "do the first N steps twice before, and stop if they differ (without a trace: the whole command)"},
     {.name = "--dry-run", .doc = "print the recipe, its digest and the inputs; run nothing"},
     {.name = "--no-vcs", .doc = "do not look at git: keep the code in the run store"},
     {.name = "--grace", .value = "SECONDS", .doc = "time between the first Ctrl-C and the kill (default 30)"},

@@ -32,7 +32,8 @@ static tctl_status conclude(tctl_deep *d, json_t *verdict, int code, const char 
 {
     tctl_verification *v = d->repeater.v;
     const char *shown = text_of(verdict, "why");
-    const char *whole = tctl_arena_format(v->arena, "%s; first seen: %s", why, shown);
+    bool has_cause = json_array_size(json_object_get(verdict, "causes")) > 0;
+    const char *whole = tctl_arena_format(v->arena, has_cause ? "%s: %s" : "%s; first seen: %s", why, shown);
     if (whole == NULL) {
         json_decref(verdict);
         return tctl_fail_memory(err, strlen(why));
@@ -79,43 +80,78 @@ static tctl_status conclude_disagreement(tctl_deep *d, json_t *verdict, uint32_t
     else if (found == TCTL_PROBE_MEMORY)
         why = tctl_arena_format(arena, "the program disagrees with itself: its results depend on %s", causes);
     else
-        why = tctl_arena_format(
-            arena, "the program disagrees with itself: its results depend on %s (%u of %u runs agree %s)",
-            causes, (unsigned)d->runs, (unsigned)d->runs,
-            tctl_probe_of(found) == NULL ? "with these held still" : tctl_probe_of(found)->with);
+        why = tctl_arena_format(arena,
+                                "the program disagrees with itself: its results depend on %s (%u of %u runs "
+                                "agree %s, and %u of %u without)",
+                                causes, (unsigned)d->runs, (unsigned)d->runs,
+                                tctl_probe_of(found) == NULL ? "with these held still"
+                                                             : tctl_probe_of(found)->with,
+                                (unsigned)d->n_alike, (unsigned)d->n_plain);
+    bool is_sure = found == TCTL_PROBE_MEMORY, is_likely = found != 0 && tctl_deep_is_believable(d);
     json_object_set_new(verdict, "confidence",
-                        json_string(found == 0                   ? "unknown"
-                                    : found == TCTL_PROBE_MEMORY ? "certain"
-                                                                 : "likely"));
+                        json_string(is_sure     ? "certain"
+                                    : is_likely ? "likely"
+                                                : "unknown"));
     return why == NULL ? tctl_fail_memory(err, 0) : conclude(d, verdict, TCTL_VERDICT_DIFFERS, why, err);
 }
 
 /* ---- only the record is another ------------------------------------------------------------------------- */
 
-/* True if the work, done with as many threads as were recorded, gives what was recorded. */
-static tctl_status try_recorded_threads(tctl_deep *d, bool *ret, tctl_error *err)
+/* True if the work, done under that request, gives what was recorded. */
+static tctl_status try_record(tctl_deep *d, const tctl_repeat_request *request, const char *name,
+                              const char *with, bool *ret, tctl_error *err)
 {
     tctl_verification *v = d->repeater.v;
-    json_int_t threads =
-        json_integer_value(json_object_get(json_object_get(v->manifest, "resources"), "threads"));
     tctl_repeat again = {0};
     json_t *differs = NULL;
     *ret = false;
-    if (threads < 1 || (uint32_t)threads == d->repeater.spec->resources.threads)
-        return TCTL_OK;
-    const tctl_repeat_request request = {.threads = (uint32_t)threads, .view = d->quiet};
-    tctl_status st = tctl_repeat_make(&d->repeater, NULL, &request, &again, err);
+    tctl_status st = tctl_repeat_make(&d->repeater, NULL, request, &again, err);
     if (st == TCTL_OK && again.failure == NULL) {
         st = tctl_verify_pair(v, v->run->path, v->manifest, again.folder, again.side, &differs, err);
         *ret = differs == NULL && st == TCTL_OK;
-        tctl_view_say(d->view, "trainctl: with the recorded number of threads: %s",
-                      *ret ? "as recorded" : "not as recorded");
     }
-    json_array_append_new(d->probes, json_pack("{s:s, s:s, s:i, s:b, s:s?}", "probe", "recorded threads",
-                                               "with", "with the recorded number of threads", "runs", 1,
-                                               "agrees", (int)*ret, "failure", again.failure));
+    if (st == TCTL_OK) {
+        tctl_view_say(d->view, "trainctl: %s: %s", with, *ret ? "as recorded" : "not as recorded");
+        json_array_append_new(d->probes, json_pack("{s:s, s:s, s:i, s:b, s:s?}", "probe", name, "with", with,
+                                                   "runs", 1, "agrees", (int)*ret, "failure", again.failure));
+    }
     json_decref(differs);
     tctl_repeat_release(&d->repeater, &again, true);
+    return st;
+}
+
+static json_int_t recorded_threads(const tctl_deep *d)
+{
+    const json_t *resources = json_object_get(d->repeater.v->manifest, "resources");
+    return json_integer_value(json_object_get(resources, "threads"));
+}
+
+/* Without what may have come since: another number of threads, a library that flushes denormals. What gives the record
+ * then is the cause. */
+static tctl_status explain_record(tctl_deep *d, json_t *verdict, const char **ret_why, tctl_error *err)
+{
+    const tctl_spec *spec = d->repeater.spec;
+    json_int_t threads = recorded_threads(d);
+    bool found = false;
+    tctl_status st = TCTL_OK;
+    if (threads >= 1 && (uint32_t)threads != spec->resources.threads) {
+        const tctl_repeat_request request = {.threads = (uint32_t)threads, .view = d->quiet};
+        st = try_record(d, &request, "recorded threads", "with the recorded number of threads", &found, err);
+        if (found) {
+            json_object_set_new(verdict, "circumstances", json_pack("[s]", "recorded threads"));
+            *ret_why = "the results depend on the number of threads";
+        }
+    }
+    if (st == TCTL_OK && !found && (tctl_probes_open(spec) & TCTL_PROBE_DENORMALS)) {
+        const tctl_probe *p = tctl_probe_of(TCTL_PROBE_DENORMALS);
+        const tctl_repeat_request request = {.probes = p->bit, .view = d->quiet};
+        st = try_record(d, &request, p->name, p->with, &found, err);
+        if (found)
+            *ret_why = tctl_arena_format(d->repeater.v->arena, "the results depend on %s",
+                                         name_circumstances(d, verdict, p->bit));
+    }
+    if (found)
+        json_object_set_new(verdict, "confidence", json_string("certain"));
     return st;
 }
 
@@ -123,33 +159,27 @@ static tctl_status look_at_record(tctl_deep *d, tctl_error *err)
 {
     tctl_verification *v = d->repeater.v;
     json_t *verdict = v->first_divergence;
-    bool is_cause = false;
-    const char *why = "the program agrees with itself now, and not with its record";
+    bool is_memory = false;
+    const char *why = NULL;
     size_t n_causes = json_array_size(json_object_get(verdict, "causes"));
-    tctl_status st = try_recorded_threads(d, &is_cause, err);
-    if (st != TCTL_OK)
-        return st;
     json_object_set_new(verdict, "circumstances", json_array());
     json_object_set_new(verdict, "advice", json_array());
-    if (is_cause) {
-        why = "the results depend on the number of threads";
-        json_object_set_new(verdict, "circumstances", json_pack("[s]", "recorded threads"));
+    tctl_status st = explain_record(d, verdict, &why, err);
+    if (st == TCTL_OK && why == NULL && n_causes == 0)
+        st = tctl_deep_probe_memory(d, &is_memory, err);
+    if (st != TCTL_OK)
+        return st;
+    if (is_memory) {
+        why = tctl_arena_format(v->arena, "the results depend on %s",
+                                name_circumstances(d, verdict, TCTL_PROBE_MEMORY));
         json_object_set_new(verdict, "confidence", json_string("certain"));
-    } else if (n_causes == 0) {
-        st = tctl_deep_probe_memory(d, &is_cause, err);
-        if (is_cause) {
-            why = tctl_arena_format(v->arena, "the results depend on %s",
-                                    name_circumstances(d, verdict, TCTL_PROBE_MEMORY));
-            json_object_set_new(verdict, "confidence", json_string("certain"));
-        } else {
-            why = "the program agrees with itself now, and not with its record, though nothing that was "
-                  "recorded "
-                  "differs";
-        }
+    } else if (why == NULL && n_causes > 0) {
+        why = "the program agrees with itself now, and not with its record";
+    } else if (why == NULL) {
+        why = "the program agrees with itself now, and not with its record, though nothing that was recorded "
+              "differs";
     }
-    if (st == TCTL_OK && why == NULL)
-        st = tctl_fail_memory(err, 0);
-    return st == TCTL_OK ? conclude(d, verdict, v->verdict, why, err) : st;
+    return why == NULL ? tctl_fail_memory(err, 0) : conclude(d, verdict, v->verdict, why, err);
 }
 
 /* ---- the course ----------------------------------------------------------------------------------------- */

@@ -16,10 +16,12 @@
 
 typedef struct tctl_deep {
     tctl_repeater repeater;
-    uint32_t runs;    /* that must agree under a probe, 2 or more */
+    uint32_t runs;    /* that must agree under a probe at least, 2 or more; more if runs agree by chance */
     tctl_view *view;  /* for the launcher's own lines */
     tctl_view *quiet; /* for children */
     json_t *probes;   /* out: [{"probe","with","runs","results","agrees","failure"}], in the order made */
+    uint32_t n_plain,
+        n_alike;      /* out: runs without a probe, and how many of them gave the most frequent result */
     const char *self; /* out: "agrees", "disagrees"; NULL while not known */
     bool has_horizon;
     uint64_t horizon; /* if so, the step behind which repetitions may end */
@@ -37,6 +39,8 @@ tctl_status tctl_deep_look(tctl_deep *, const tctl_repeat *first, tctl_error *er
 
 /* Which circumstances the results depend on: bits of probes into *ret, 0 if that stays unknown. */
 tctl_status tctl_deep_probe(tctl_deep *, uint32_t *ret, tctl_error *err);
+/* Whether that many runs agree by chance seldom enough, given how often runs without a probe agreed. */
+bool tctl_deep_is_believable(const tctl_deep *);
 /* Whether results follow what fresh memory holds. */
 tctl_status tctl_deep_probe_memory(tctl_deep *, bool *ret, tctl_error *err);
 

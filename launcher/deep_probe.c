@@ -75,6 +75,78 @@ static void note(tctl_deep *d, const char *name, const char *with, const series 
                   s->failure != NULL ? s->failure : (s->agrees ? "the same" : "not the same"));
 }
 
+/* ---- how often it agrees by chance ------------------------------------------------------------------------ */
+
+enum { PLAIN_RUNS = 5, MAX_RUNS = 12 };
+static const double ACCEPTED = 0.03; /* chance that a probe without effect is believed */
+
+/* Two runs agree by chance as often as two of the plain ones did; one more run is counted that never came, so that this
+ * is never taken for impossible. */
+static double chance_of(const tctl_deep *d, uint32_t runs)
+{
+    double alike = (double)d->n_alike / (double)(d->n_plain + 1), chance = 1;
+    for (uint32_t i = 1; i < runs; i++)
+        chance *= alike;
+    return chance;
+}
+
+bool tctl_deep_is_believable(const tctl_deep *d)
+{
+    return chance_of(d, d->runs) <= ACCEPTED;
+}
+
+/* Which of the different results this one is; `n` if it is none of them. */
+static tctl_status find_alike(const tctl_deep *d, const tctl_repeat *different, uint32_t n,
+                              const tctl_repeat *one, uint32_t *ret, tctl_error *err)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        json_t *differs = NULL;
+        tctl_status st = tctl_repeat_compare(&d->repeater, &different[k], one, &differs, err);
+        bool same = differs == NULL;
+        json_decref(differs);
+        if (st != TCTL_OK)
+            return st;
+        if (same) {
+            *ret = k;
+            return TCTL_OK;
+        }
+    }
+    *ret = n;
+    return TCTL_OK;
+}
+
+/* Runs without a probe: how many give the same result decides how many must agree under one. */
+static tctl_status count_chance(tctl_deep *d, tctl_error *err)
+{
+    tctl_repeat different[PLAIN_RUNS];
+    uint32_t counts[PLAIN_RUNS] = {0}, n = 0, k = 0;
+    tctl_status st = TCTL_OK;
+    while (d->n_plain < PLAIN_RUNS && st == TCTL_OK) {
+        tctl_repeat one = {0};
+        st = repeat_once(d, 0, 0, &one, err);
+        d->n_plain++;
+        if (st == TCTL_OK && one.failure == NULL)
+            st = find_alike(d, different, n, &one, &k, err);
+        if (st == TCTL_OK && one.failure == NULL) {
+            counts[k]++;
+            d->n_alike = counts[k] > d->n_alike ? counts[k] : d->n_alike;
+        }
+        if (st == TCTL_OK && one.failure == NULL && k == n)
+            different[n++] = one;
+        else
+            tctl_repeat_release(&d->repeater, &one, true);
+    }
+    for (k = 0; k < n; k++)
+        tctl_repeat_release(&d->repeater, &different[k], true);
+    while (st == TCTL_OK && d->runs < MAX_RUNS && !tctl_deep_is_believable(d))
+        d->runs++;
+    if (st == TCTL_OK)
+        tctl_view_say(d->view,
+                      "trainctl: without a probe: %u of %u runs gave the same, so %u must agree under one",
+                      (unsigned)d->n_alike, (unsigned)d->n_plain, (unsigned)d->runs);
+    return st;
+}
+
 /* ---- one circumstance ----------------------------------------------------------------------------------- */
 
 /*
@@ -91,7 +163,7 @@ static tctl_status probe_memory(tctl_deep *d, uint32_t others, bool *ret, tctl_e
     if (st != TCTL_OK)
         return st;
     if (a.agrees)
-        st = make_series(d, others | p->bit, FILL_B, 2, &b, err);
+        st = make_series(d, others | p->bit, FILL_B, d->runs, &b, err);
     if (st == TCTL_OK && a.agrees && b.agrees)
         st = tctl_repeat_compare(&d->repeater, &a.first, &b.first, &differs, err);
     if (st == TCTL_OK) {
@@ -172,7 +244,9 @@ tctl_status tctl_deep_probe(tctl_deep *d, uint32_t *ret, tctl_error *err)
 {
     uint32_t open = tctl_probes_open(d->repeater.spec), found = 0;
     bool agrees = false;
-    tctl_status st = probe_singly(d, open, &found, err);
+    tctl_status st = count_chance(d, err);
+    if (st == TCTL_OK)
+        st = probe_singly(d, open, &found, err);
     if (st == TCTL_OK && found == 0)
         st = probe(d, open, "all", "with all of these at once", &agrees, err);
     if (st == TCTL_OK && agrees)

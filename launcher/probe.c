@@ -16,6 +16,9 @@ static const tctl_probe probes[TCTL_N_PROBES] = {
      "leave PYTHONHASHSEED pinned ('determinism: {unpin: …}'), or sort before the order matters"},
     {TCTL_PROBE_DIRECTORIES, "directories", "with sorted directories", "the order of files in a directory",
      "sort the list, or set 'determinism: {sort_directories: true}'"},
+    {TCTL_PROBE_DENORMALS, "denormals", "with denormals kept whatever libraries do",
+     "a library that changes the floating-point environment (flush-to-zero) for the whole process",
+     "link that library without -ffast-math, or set 'determinism: {denormals: keep}'"},
     {TCTL_PROBE_ADDRESSES, "addresses", "without address randomisation",
      "memory addresses, used as keys, as hashes or as an order",
      "order by something that is in the data, or set 'determinism: {addresses: fixed}'"},
@@ -61,6 +64,7 @@ uint32_t tctl_probes_open(const tctl_spec *spec)
     const tctl_determinism *d = &spec->determinism;
     uint32_t open = TCTL_PROBE_MEMORY | TCTL_PROBE_FILE_TIMES | TCTL_PROBE_CLOCK | TCTL_PROBE_THREADS;
     open |= unpins(d, "PYTHONHASHSEED") ? TCTL_PROBE_HASH : 0;
+    open |= d->interposer && d->keep_denormals ? 0 : TCTL_PROBE_DENORMALS;
     open |= d->fixed_addresses ? 0 : TCTL_PROBE_ADDRESSES;
     open |= d->interposer && d->sort_directories ? 0 : TCTL_PROBE_DIRECTORIES;
     open |= d->interposer && d->libc_seeds && d->python && d->python_seeds ? 0 : TCTL_PROBE_SEEDS;
@@ -84,10 +88,12 @@ static const char *const *without_hash(tctl_arena *arena, const char *const *nam
 
 static tctl_status turn_knobs(tctl_arena *arena, uint32_t bits, tctl_determinism *d, tctl_error *err)
 {
-    const uint32_t of_interposer = TCTL_PROBE_DIRECTORIES | TCTL_PROBE_SEEDS | TCTL_PROBE_ENTROPY;
+    const uint32_t of_interposer =
+        TCTL_PROBE_DIRECTORIES | TCTL_PROBE_SEEDS | TCTL_PROBE_ENTROPY | TCTL_PROBE_DENORMALS;
     d->fixed_addresses = d->fixed_addresses || (bits & TCTL_PROBE_ADDRESSES);
     d->interposer = d->interposer || (bits & of_interposer);
     d->sort_directories = d->sort_directories || (bits & TCTL_PROBE_DIRECTORIES);
+    d->keep_denormals = d->keep_denormals || (bits & TCTL_PROBE_DENORMALS);
     d->seeded_entropy = d->seeded_entropy || (bits & TCTL_PROBE_ENTROPY);
     if (bits & TCTL_PROBE_SEEDS)
         d->libc_seeds = d->python = d->python_seeds = true;

@@ -27,7 +27,8 @@ enum {
     TCTL_PROBE_CLOCK = 1 << 6,
     TCTL_PROBE_ENTROPY = 1 << 7,
     TCTL_PROBE_THREADS = 1 << 8,
-    TCTL_N_PROBES = 9
+    TCTL_PROBE_DENORMALS = 1 << 9,
+    TCTL_N_PROBES = 10
 };
 
 typedef struct tctl_probe {

@@ -77,6 +77,7 @@ static tctl_status attempt(tctl_repeater *r, const char *place, const tctl_repea
         .limit_seconds = r->limit_seconds,
         .view = request->view,
         .envelope = r->envelope,
+        .allow_env = r->allow_env,
         .trace_every = request->trace_every,
         .trace_fine = !request->dumps
                           ? NULL
@@ -106,7 +107,7 @@ tctl_status tctl_repeat_make(tctl_repeater *r, const char *folder, const tctl_re
         again.failure = again.end.reason == NULL ? "it failed" : again.end.reason;
     else if (st == TCTL_OK)
         again.side = tctl_verify_side(r->v, &again.end);
-    if (request->stops) /* what it had written by then is no output */
+    if (request->stops && again.end.trace != NULL) /* what it had written by then is no output */
         json_object_del(again.side, "outputs");
     if (st != TCTL_OK)
         tctl_repeat_release(r, &again, folder == NULL);

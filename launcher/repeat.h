@@ -17,11 +17,12 @@ typedef struct tctl_repeater {
     const tctl_spec_request *asked;
     const tctl_sha256 *recipe_digest;
     const char *run_id;
-    const json_t *envelope; /* that was recorded, to be made again; NULL: a first one */
-    const char *store;      /* with the recorded code; NULL: the spec's own folder is where a command runs */
-    const char *scratch;    /* folder in which the scratch folders are made */
-    double limit_seconds;   /* of one repetition; 0: none */
-    bool keep;              /* leave the scratch folders behind */
+    const json_t *envelope;       /* that was recorded, to be made again; NULL: a first one */
+    const char *const *allow_env; /* as of a tctl_attempt; NULL with `envelope` */
+    const char *store;    /* with the recorded code; NULL: the spec's own folder is where a command runs */
+    const char *scratch;  /* folder in which the scratch folders are made */
+    double limit_seconds; /* of one repetition; 0: none */
+    bool keep;            /* leave the scratch folders behind */
     uint32_t n_made;
     int stopped; /* the exit code, above 128, once somebody stopped us; 0 */
 } tctl_repeater;

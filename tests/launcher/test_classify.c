@@ -200,6 +200,26 @@ static void what_was_not_controlled_is_a_suspect(void **state)
     json_decref(v);
 }
 
+static void what_the_interposer_saw_is_named(void **state)
+{
+    (void)state;
+    json_t *v = verdict_on(
+        "{'interposer':{'events':[]},'shared_objects':[{'path':'/l.so','sha256':'1'}]}",
+        "{'interposer':{'events':[{'what':'fp-environment','subject':'/l.so','detail':'FTZ changed'}],"
+        "'programs':[{'path':'/bin/od','counts':{'urandom':1,'getrandom':2,'directories':9}}]},"
+        "'uncontrolled':[],'shared_objects':[{'path':'/l.so','sha256':'2'}]}",
+        NULL, NULL, NULL);
+    const json_t *suspects = json_object_get(v, "suspects");
+    assert_int_equal(json_array_size(suspects), 2);
+    assert_string_equal(json_string_value(json_array_get(suspects, 0)), "fp-environment, /l.so: FTZ changed");
+    assert_string_equal(json_string_value(json_array_get(suspects, 1)),
+                        "'/bin/od' asked the system for random numbers: getrandom 2, urandom 1");
+    assert_int_equal(json_array_size(json_object_get(v, "causes")), 2);
+    assert_verdict(
+        v, "shared objects", "certain",
+        "library '/l.so' changes the floating-point environment, and none did before: FTZ changed");
+}
+
 static void the_code_comes_first_of_all(void **state)
 {
     (void)state;
@@ -235,6 +255,7 @@ int main(void)
         cmocka_unit_test(what_a_coarse_trace_leaves_open_is_said),
         cmocka_unit_test(an_element_of_an_output_is_named_with_its_bits),
         cmocka_unit_test(what_was_not_controlled_is_a_suspect),
+        cmocka_unit_test(what_the_interposer_saw_is_named),
         cmocka_unit_test(the_code_comes_first_of_all),
         cmocka_unit_test(long_values_are_cut_between_characters),
     };

@@ -17,6 +17,7 @@ static tctl_spec fixed(void)
     return (tctl_spec){.resources = {.threads = 4},
                        .determinism = {.fixed_addresses = true,
                                        .interposer = true,
+                                       .keep_denormals = true,
                                        .sort_directories = true,
                                        .libc_seeds = true,
                                        .python = true,
@@ -101,6 +102,8 @@ static void knobs_are_turned_in_a_copy(void **state)
     assert_false(spec.determinism.fixed_addresses || a.spec.determinism.interposer || a.changed.library);
     a = apply(arena, &spec, TCTL_PROBE_ENTROPY);
     assert_true(a.spec.determinism.seeded_entropy && a.spec.determinism.interposer);
+    a = apply(arena, &spec, TCTL_PROBE_DENORMALS);
+    assert_true(a.spec.determinism.keep_denormals && a.spec.determinism.interposer);
     a = apply(arena, &spec, TCTL_PROBE_DIRECTORIES);
     assert_true(a.spec.determinism.sort_directories && a.spec.determinism.interposer);
     a = apply(arena, &spec, TCTL_PROBE_SEEDS);
