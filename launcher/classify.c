@@ -437,11 +437,13 @@ static void describe_outputs(const tctl_evidence *e, tctl_buf *why)
     json_t *list = tctl_compare_outputs(was, is);
     const json_t *one = json_array_get(list, 0);
     const char *change = text_of(one, "change");
+    bool looked_into = json_object_get(json_object_get(one, "a"), "content") != NULL;
     size_t n = json_array_size(list);
     if (n > 0)
         tctl_buf_add_format(why, "output '%s' %s", text_of(one, "path"),
                             strcmp(change, "new") == 0       ? "was not there before"
                             : strcmp(change, "missing") == 0 ? "was not made"
+                            : looked_into                    ? "has another content"
                                                              : "has other bytes");
     if (n > 1)
         tctl_buf_add_format(why, " (and %zu more)", n - 1);
