@@ -16,6 +16,7 @@
 #include "base/pool.h"
 #include "host/worker.h"
 #include "launcher/command.h"
+#include "launcher/hash_content.h"
 #include "manifest/path_json.h"
 #include "manifest/stat_cache.h"
 #include "manifest/tree.h"
@@ -308,6 +309,8 @@ static void close_cache(const tctl_command_line *line, tctl_stat_cache *cache)
 static int run(tctl_command_line *line)
 {
     int64_t threads = tctl_cpus_available();
+    if (tctl_cli_has(line, "--content"))
+        return tctl_hash_contents(line);
     if (!tctl_cli_number(line, "--threads", 1, 1024, &threads))
         return TCTL_EXIT_USAGE;
     tctl_error err;
@@ -330,10 +333,12 @@ static int run(tctl_command_line *line)
     return code;
 }
 
-static const char *const usage[] = {"[--tree] [--no-cache] [--threads N] [--json] PATH...", NULL};
+static const char *const usage[] = {"[--tree] [--no-cache] [--threads N] [--json] PATH...",
+                                    "--content [--json] FILE...", NULL};
 
 static const tctl_cli_option options[] = {
     {"--tree", NULL, "print one digest for a folder instead of its files'", false, 't'},
+    {"--content", NULL, "print digests of what is in the files, whatever their containers are", false, 0},
     {"--no-cache", NULL, "read every file, also those that have not changed", false, 0},
     {"--threads", "N", "use N threads (default: all processors)", false, 'j'},
     {"--json", NULL, "print a JSON array with one object for each path", false, 0},
@@ -350,6 +355,9 @@ const tctl_command tctl_cmd_hash = {
         "Prints what `sha256sum -c` accepts: a line for each file, also of the files in a folder. With "
         "--tree a "
         "folder has one digest, of names, types and contents (docs/hashing.md).\n\n"
+        "With --content a file that is a known container (torch.save, safetensors, npy, npz, zip, gzip, "
+        "TensorBoard) has the digest of what a reader gets, `FORMAT:DIGEST`, and a damaged one is an error "
+        "(docs/outputs.md); any other file is `bytes:` and its SHA-256.\n\n"
         "Digests are remembered by inode, size and times in $XDG_CACHE_HOME/trainctl/stat-v1, so that files "
         "which have not changed are not read again.",
     .examples = "  trainctl hash data/ > SHA256SUMS && sha256sum -c SHA256SUMS\n"

@@ -2,7 +2,7 @@
 /*
  * Recognising containers, and the lines of their listings. See walk.h.
  *
- * What a file may cost: 4 GiB and 16 times its size of bytes read or inflated for it, 2 Mi lines, four containers in
+ * What a file may cost: 1 GiB and 16 times its size of bytes read or inflated for it, 2 Mi lines, four containers in
  * each other. An honest file stays far below, a bomb is not looked into.
  */
 #include "manifest/content/walk.h"
@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "manifest/content/tfrecord.h"
 
-#define SPARE_BYTES ((uint64_t)4 << 30)
+#define SPARE_BYTES ((uint64_t)1 << 30)
 #define MAX_LINES   ((uint64_t)2 << 20)
 
 tctl_status tctl_walk_begin(tctl_walk *w, uint64_t file_bytes, tctl_error *err)

@@ -21,8 +21,10 @@ static tctl_status list_entry(tctl_listing *l, tctl_zip *z, const tctl_zip_entry
     tctl_sha256 digest;
     tctl_source *member = NULL;
     const char *format = NULL;
-    if (ends_with(e->name, "/") && e->size == 0)
+    if (ends_with(e->name, "/") && e->size == 0) {
+        *all_npy = false;
         return tctl_list_value(l, e->name, "folder", err);
+    }
     tctl_status st = tctl_zip_check(z, e, &digest, err);
     if (st == TCTL_OK)
         st = tctl_zip_member(z, e, &member, err);
