@@ -87,6 +87,8 @@ static tctl_status compare_contents(tctl_arena *arena, const char *a, const char
         const char *path_a = output_path(arena, a, was), *path_b = output_path(arena, b, is);
         if (path_a == NULL || path_b == NULL)
             return tctl_fail_memory(err, 0);
+        if (!tctl_path_exists(path_a) || !tctl_path_exists(path_b))
+            return TCTL_OK; /* somebody tidied up: their digests differ, and that is all that is known */
         tctl_status st = tctl_content_compare(arena, path_a, path_b, &rules, ret, err);
         if (st == TCTL_OK && *ret != NULL)
             json_object_set(*ret, "path", json_object_get(one, "path"));
