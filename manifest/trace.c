@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -24,8 +26,8 @@ enum { BUFFER_BYTES = 64 * 1024 };
 struct tctl_trace_file {
     int fd;
     uint32_t n_fields;
-    bool *is_f32; /* [n_fields] */
-    uint64_t last_step;
+    bool *is_f32;       /* [n_fields] */
+    uint64_t next_step; /* the least that may come */
     size_t record_bytes, used, room;
     uint8_t *buffer;
     tctl_status broken; /* the first failure to write: nothing is written after it */
@@ -104,8 +106,9 @@ static tctl_status allocate(tctl_trace_file *file, const char *path, const tctl_
     return TCTL_OK;
 }
 
-tctl_status tctl_trace_create(const char *path, const tctl_trace_field *fields, uint32_t n,
-                              tctl_trace_file **ret, tctl_error *err)
+/* A file that is not open yet. */
+static tctl_status begin(const char *path, const tctl_trace_field *fields, uint32_t n, tctl_trace_file **ret,
+                         tctl_error *err)
 {
     tctl_status status = check_fields(fields, n, err);
     if (status != TCTL_OK)
@@ -115,12 +118,34 @@ tctl_status tctl_trace_create(const char *path, const tctl_trace_field *fields, 
         return tctl_fail_memory(err, sizeof *file);
     file->fd = -1;
     status = allocate(file, path, fields, n, err);
-    if (status == TCTL_OK) {
-        /* A trace is evidence: one that is there already is never overwritten. */
-        file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd < 0)
-            status = tctl_fail_errno(err, errno, "cannot create trace '%s'", path);
-    }
+    if (status != TCTL_OK)
+        release(file);
+    else
+        *ret = file;
+    return status;
+}
+
+/* One writer at a time; the lock goes with the last process that has the descriptor. */
+static tctl_status open_locked(tctl_trace_file *file, int flags, tctl_error *err)
+{
+    file->fd = open(file->path, flags | O_CLOEXEC, 0666);
+    if (file->fd < 0)
+        return tctl_fail_errno(err, errno, "cannot %s trace '%s'", flags & O_CREAT ? "create" : "open",
+                               file->path);
+    if (flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return tctl_fail(err, TCTL_EBUSY, "trace '%s' is being written by another process", file->path);
+    return TCTL_OK;
+}
+
+tctl_status tctl_trace_create(const char *path, const tctl_trace_field *fields, uint32_t n,
+                              tctl_trace_file **ret, tctl_error *err)
+{
+    tctl_trace_file *file = NULL;
+    tctl_status status = begin(path, fields, n, &file, err);
+    if (status != TCTL_OK)
+        return status;
+    /* A trace is evidence: one that is there already is never overwritten. */
+    status = open_locked(file, O_WRONLY | O_CREAT | O_EXCL, err);
     if (status == TCTL_OK)
         status = write_header(file, fields, err);
     if (status != TCTL_OK)
@@ -130,7 +155,57 @@ tctl_status tctl_trace_create(const char *path, const tctl_trace_field *fields, 
     return status;
 }
 
-static tctl_status flush(tctl_trace_file *file, tctl_error *err)
+static bool same_fields(const tctl_trace_data *data, const tctl_trace_field *fields, uint32_t n)
+{
+    bool same = data->n_fields == n;
+    for (uint32_t i = 0; same && i < n; i++)
+        same = data->fields[i].kind == fields[i].kind && strcmp(data->fields[i].name, fields[i].name) == 0;
+    return same;
+}
+
+/* Where the next record belongs, in the file and among the steps. */
+static tctl_status find_end(tctl_trace_file *file, const tctl_trace_field *fields, uint64_t *ret_last,
+                            tctl_error *err)
+{
+    tctl_arena *arena = tctl_arena_create();
+    tctl_trace_data *data = NULL;
+    struct stat st;
+    tctl_status status = arena ? tctl_trace_read(arena, file->path, &data, err) : tctl_fail_memory(err, 0);
+    if (status == TCTL_OK && !same_fields(data, fields, file->n_fields))
+        status = tctl_fail(err, TCTL_EINVAL, "trace '%s' has other fields", file->path);
+    if (status == TCTL_OK &&
+        (fstat(file->fd, &st) != 0 || ftruncate(file->fd, st.st_size - (off_t)data->torn_bytes) != 0 ||
+         lseek(file->fd, 0, SEEK_END) < 0))
+        status = tctl_fail_errno(err, errno, "cannot go on with trace '%s'", file->path);
+    if (status == TCTL_OK) {
+        *ret_last = data->n_records ? data->steps[data->n_records - 1] : 0;
+        file->next_step = data->n_records ? *ret_last + 1 : 0;
+    }
+    tctl_arena_destroy(arena);
+    return status;
+}
+
+tctl_status tctl_trace_continue(const char *path, const tctl_trace_field *fields, uint32_t n,
+                                tctl_trace_file **ret, uint64_t *ret_last, tctl_error *err)
+{
+    tctl_trace_file *file = NULL;
+    uint64_t last = 0;
+    tctl_status status = begin(path, fields, n, &file, err);
+    if (status != TCTL_OK)
+        return status;
+    status = open_locked(file, O_WRONLY, err);
+    if (status == TCTL_OK)
+        status = find_end(file, fields, &last, err);
+    if (status != TCTL_OK) {
+        release(file);
+        return status;
+    }
+    *ret = file;
+    *ret_last = last;
+    return TCTL_OK;
+}
+
+tctl_status tctl_trace_flush(tctl_trace_file *file, tctl_error *err)
 {
     if (file->broken == TCTL_OK && file->used > 0)
         file->broken = tctl_write_all(file->fd, file->buffer, file->used, file->path, err);
@@ -143,9 +218,9 @@ tctl_status tctl_trace_append(tctl_trace_file *file, uint64_t step, const tctl_t
 {
     if (file->broken != TCTL_OK)
         return tctl_fail(err, file->broken, "trace '%s' could not be written earlier", file->path);
-    if (step <= file->last_step)
-        return tctl_fail(err, TCTL_EINVAL, "trace of step %llu after step %llu; steps count from 1 and grow",
-                         (unsigned long long)step, (unsigned long long)file->last_step);
+    if (step < file->next_step || step == UINT64_MAX)
+        return tctl_fail(err, TCTL_EINVAL, "trace of step %llu after step %llu; steps grow",
+                         (unsigned long long)step, (unsigned long long)(file->next_step - 1));
     uint8_t *record = file->buffer + file->used;
     tctl_put_u64(record, step);
     for (uint32_t i = 0; i < file->n_fields; i++) {
@@ -157,9 +232,9 @@ tctl_status tctl_trace_append(tctl_trace_file *file, uint64_t step, const tctl_t
         tctl_put_u64(record + 24 + 16 * (size_t)i, values[i].hi);
     }
     tctl_put_u64(record + 8, tctl_trace_check(record, file->n_fields));
-    file->last_step = step;
+    file->next_step = step + 1;
     file->used += file->record_bytes;
-    return file->used == file->room ? flush(file, err) : TCTL_OK;
+    return file->used == file->room ? tctl_trace_flush(file, err) : TCTL_OK;
 }
 
 tctl_status tctl_trace_close(tctl_trace_file *file, tctl_error *err)
@@ -167,7 +242,7 @@ tctl_status tctl_trace_close(tctl_trace_file *file, tctl_error *err)
     if (!file)
         return TCTL_OK;
     bool told = file->broken != TCTL_OK;
-    tctl_status status = flush(file, err);
+    tctl_status status = tctl_trace_flush(file, err);
     if (told)
         tctl_fail(err, status, "trace '%s' is not complete: it could not be written", file->path);
     if (status == TCTL_OK && fsync(file->fd) != 0)

@@ -4,8 +4,9 @@
  *
  * Format "TCTLTRC1" (all little-endian): 8 bytes magic, u32 number of fields n, u32 0; per field u32 kind, u32
  * length, the name's bytes; zero bytes up to a multiple of 16. Then records of 16 + 16 n bytes: u64 step, u64
- * check (XXH3-64, seed 0, of the step's 8 bytes and the values' bytes), then lo and hi of each value. Steps grow. An
- * incomplete last record, which a killed process leaves, is dropped; all other damage is an error.
+ * check (XXH3-64, seed 0, of the step's 8 bytes and the values' bytes), then lo and hi of each value. Steps grow; a step
+ * 0 holds what was there before the first one, the initial parameters, and zeros. An incomplete last record, which a
+ * killed process leaves, is dropped; all other damage is an error.
  */
 #ifndef TCTL_MANIFEST_TRACE_H
 #define TCTL_MANIFEST_TRACE_H
@@ -22,9 +23,15 @@
 typedef struct tctl_trace_file tctl_trace_file;
 tctl_status tctl_trace_create(const char *path, const tctl_trace_field *fields, uint32_t n,
                               tctl_trace_file **ret, tctl_error *err);
+/* Goes on behind the last record of an existing trace, whose step is *ret_last; an incomplete record is cut off.
+ * TCTL_EINVAL if its fields are others, TCTL_EBUSY if a process is still writing it. */
+tctl_status tctl_trace_continue(const char *path, const tctl_trace_field *fields, uint32_t n,
+                                tctl_trace_file **ret, uint64_t *ret_last, tctl_error *err);
 /* TCTL_EINVAL if `step` does not grow or a TCTL_TRACE_F32 value has more than 32 bits. */
 tctl_status tctl_trace_append(tctl_trace_file *, uint64_t step, const tctl_trace_value *values,
                               tctl_error *err);
+/* Writes what waits in memory; without fsync: what survives the process, not the machine. */
+tctl_status tctl_trace_flush(tctl_trace_file *, tctl_error *err);
 tctl_status tctl_trace_close(tctl_trace_file *, tctl_error *err); /* fsync; frees; NULL is fine */
 
 typedef struct tctl_trace_data { /* read back */

@@ -122,13 +122,13 @@ static tctl_status read_header(reader *r, tctl_arena *arena, tctl_trace_data *da
     return status;
 }
 
-static tctl_status check_record(const reader *r, const tctl_trace_data *data, uint8_t *p, uint64_t last_step)
+static tctl_status check_record(const reader *r, const tctl_trace_data *data, uint8_t *p, uint64_t least)
 {
     uint64_t begin = r->at - tctl_trace_record_bytes(data->n_fields);
     uint64_t check = tctl_get_u64(p + 8);
     if (check != tctl_trace_check(p, data->n_fields))
         return malformed(r, begin, "a record does not match its checksum");
-    if (tctl_get_u64(p) <= last_step)
+    if (tctl_get_u64(p) < least || tctl_get_u64(p) == UINT64_MAX)
         return malformed(r, begin, "steps do not grow");
     for (uint32_t i = 0; i < data->n_fields; i++) {
         const uint8_t *value = p + 16 + 16 * (size_t)i;
@@ -150,15 +150,16 @@ static tctl_status read_records(reader *r, tctl_arena *arena, tctl_trace_data *d
     tctl_trace_value *values = tctl_arena_take_array(arena, n_values, sizeof *values);
     if (!steps || !values)
         return tctl_fail_memory(r->err, n_values * sizeof *values);
-    uint64_t last_step = 0;
+    uint64_t least = 0; /* the first one may be step 0 */
     for (uint64_t i = 0; i < n; i++) {
         uint8_t *p;
         tctl_status status = take(r, record_bytes, &p);
         if (status == TCTL_OK)
-            status = check_record(r, data, p, last_step);
+            status = check_record(r, data, p, least);
         if (status != TCTL_OK)
             return status;
-        steps[i] = last_step = tctl_get_u64(p);
+        steps[i] = tctl_get_u64(p);
+        least = steps[i] + 1;
         for (uint32_t f = 0; f < data->n_fields; f++) {
             tctl_trace_value *value = &values[i * data->n_fields + f];
             value->lo = tctl_get_u64(p + 16 + 16 * (size_t)f);

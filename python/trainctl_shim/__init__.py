@@ -19,6 +19,7 @@ _ON_IMPORT = (
     ("torch", "torch._inductor.config", "frameworks.prepare_inductor"),
     ("torch", "tensorflow", "frameworks.prepare_tensorflow"),
     ("torch", "jax", "frameworks.prepare_jax"),
+    ("trace", "torch", "trace.start"),
 )
 
 

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trace of a PyTorch script: what it records without the script's help, and what a difference is called."""
+import json
+
+from conftest import needs_torch
+
+pytestmark = needs_torch
+
+# Arguments: first and last epoch. What differs between two variants is edited into the text.
+TRAIN = """
+    import os, sys, torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    first, last = int(sys.argv[1]), int(sys.argv[2])
+    torch.manual_seed(0)
+    x = torch.arange(48.).reshape(12, 4) / 48
+    y = (x.sum(1) * 2).long()
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 8))
+    opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    loader = DataLoader(TensorDataset(x, y), batch_size=4)
+    state = os.environ["TRAINCTL_OUT"] + "/state.pt"
+    if first > 1:
+        saved = torch.load(state)
+        net.load_state_dict(saved["net"])
+        opt.load_state_dict(saved["opt"])
+    for epoch in range(first, last + 1):
+        for a, b in loader:
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(net(a), b)
+            loss.backward()
+            opt.step()
+    torch.save({"net": net.state_dict(), "opt": opt.state_dict()}, state)
+    """
+
+
+def run(lab, python, text=TRAIN, command="{python} train.py 1 2"):
+    lab.write("train.py", text)
+    lab.spec(command.format(python=python), outputs=["state.pt"])
+    return lab.run()
+
+
+def divergence(lab, a, b):
+    said = json.loads(lab.trainctl("diff", a.id, b.id, "--json", expect=1))
+    return said["first_divergence"]
+
+
+def test_every_step_is_recorded_with_names_of_the_modules(lab, python):
+    made = run(lab, python)
+    assert made.manifest["trace"]["steps"] == "7"  # and what there was before the first
+    assert made.manifest["trace"]["fields"] == 2 + 3 + 1 + 3 * 6
+    assert not made.uncontrolled("trace")
+    assert run(lab, python).result == made.result
+    assert lab.verify(made.id)["verdict"] == "identical"
+
+
+def test_a_difference_is_named_by_where_it_begins(lab, python):
+    made = run(lab, python)
+    for change, step, field in (
+        (("manual_seed(0)", "manual_seed(1)"), 0, "parameter/0.weight"),
+        (("x = torch.arange(48.)", "x = torch.arange(48.).flip(0)"), 1, "batch"),
+        (("batch_size=4)", "batch_size=4, sampler=list(range(12))[::-1])"), 1, "indices"),
+        (("loss.backward()", "(loss * 2).backward()"), 1, "loss"),
+        (("            opt.step()", "            net[3].bias.grad.mul_(epoch)\n            opt.step()"), 4, "gradient/3.bias"),
+        (("            opt.step()", "            opt.param_groups[0]['lr'] = 0.1 / epoch\n            opt.step()"), 4,
+         "parameter/0.weight"),
+        (("momentum=0.9)", "momentum=0.8)"), 2, "optimizer/0.weight.momentum_buffer"),
+    ):
+        assert TRAIN.count(change[0]) == 1, change
+        found = divergence(lab, made, run(lab, python, TRAIN.replace(*change)))
+        assert (found["step"], found["field"]) == (str(step), field), (change, found)
+
+
+def test_a_resumed_process_goes_on_in_the_same_trace(lab, python):
+    whole = run(lab, python)
+    parts = run(lab, python, command="{python} train.py 1 1 && {python} train.py 2 2")
+    assert parts.manifest["trace"] == whole.manifest["trace"]
+
+
+def test_gradients_of_two_optimizers_are_in_one_record(lab, python):
+    made = run(lab, python, TRAIN.replace(
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)",
+        "opt = torch.optim.SGD(net[0].parameters(), lr=0.1, momentum=0.9); two = torch.optim.Adam(net[3].parameters())")
+        .replace("            opt.step()", "            opt.step()\n            two.step()"))
+    assert made.manifest["trace"]["steps"] == "13"
+    assert not made.uncontrolled("trace")
+
+
+def test_no_record_where_the_spec_wants_none_and_fewer_where_it_wants_fewer(lab, python):
+    lab.write("train.py", TRAIN)
+    lab.spec(python + " train.py 1 2", outputs=["state.pt"], determinism={"trace": 0})
+    assert lab.run().manifest["trace"] is None
+    lab.spec(python + " train.py 1 2", outputs=["state.pt"], determinism={"trace": 3})
+    assert lab.run().manifest["trace"]["steps"] == "3"  # 0, 3 and 6
+
+
+def test_a_step_of_the_scripts_own_optimizer_and_odd_tensors_are_traced(lab, python):
+    made = run(lab, python, """
+        import os, torch
+
+        class Own(torch.optim.SGD):
+            def step(self, closure=None):
+                return super().step(closure)
+
+        weights = [torch.zeros(3, dtype=torch.bfloat16, requires_grad=True), torch.zeros(2, 3).t().requires_grad_(),
+                   torch.zeros((), dtype=torch.complex64, requires_grad=True), torch.zeros(0, requires_grad=True),
+                   torch.tensor([float("nan")], requires_grad=True), torch.zeros(2, requires_grad=True)]
+        opt = Own(weights, lr=0.1)
+        for _ in range(2):
+            opt.zero_grad()
+            sum((w.abs() if w.is_complex() else w).sum().float() for w in weights[:5]).backward()
+            opt.step()
+        torch.save(weights, os.environ["TRAINCTL_OUT"] + "/state.pt")
+        """)
+    assert made.manifest["trace"]["steps"] == "3" and not made.uncontrolled("trace")
