@@ -19,7 +19,10 @@
 #include "seed/interpose/directory_sort.h"
 #include "seed/interpose/interpose.h"
 
-enum { BUCKETS = 256 };
+enum {
+    BUCKETS = 256,
+    AHEAD = 2 /* entries of a large folder lie all over its list: fetched before they are wanted */
+};
 
 typedef struct listing {
     struct listing *next; /* in its bucket */
@@ -37,6 +40,13 @@ typedef struct listing {
 
 static listing *table[BUCKETS];
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic unsigned
+    n_closed; /* streams taken out, or that would have been: while it stays, what was found is true */
+static _Thread_local struct {
+    const DIR *dir;
+    listing *found;
+    unsigned n_closed;
+} last; /* what this thread looked for last */
 
 TCTL_REAL(opendir)
 TCTL_REAL(fdopendir)
@@ -62,10 +72,16 @@ static listing **bucket_of(const DIR *dir)
 
 static listing *find(const DIR *dir)
 {
+    unsigned now = atomic_load_explicit(&n_closed, memory_order_acquire);
+    if (last.dir == dir && last.n_closed == now)
+        return last.found;
     pthread_mutex_lock(&table_lock);
     listing *l = *bucket_of(dir);
     while (l != NULL && l->dir != dir)
         l = l->next;
+    last.n_closed = atomic_load_explicit(&n_closed, memory_order_relaxed);
+    last.dir = dir;
+    last.found = l;
     pthread_mutex_unlock(&table_lock);
     return l;
 }
@@ -79,6 +95,7 @@ static listing *take_out(const DIR *dir)
     listing *l = *at;
     if (l != NULL)
         *at = l->next;
+    atomic_fetch_add_explicit(&n_closed, 1, memory_order_release);
     pthread_mutex_unlock(&table_lock);
     return l;
 }
@@ -151,7 +168,7 @@ static bool append(listing *l, const struct dirent *e)
 {
     size_t size = ((size_t)e->d_reclen + 7) & ~(size_t)7;
     void *bytes = l->bytes, *items = l->items;
-    bool good = make_room(&bytes, &l->bytes_room, l->size + size, 2048, 1);
+    bool good = make_room(&bytes, &l->bytes_room, l->size + size + TCTL_SORT_SLACK, 2048, 1);
     l->bytes = bytes;
     good = good && make_room(&items, &l->items_room, l->n + 1, 32, sizeof *l->items);
     l->items = items;
@@ -180,8 +197,6 @@ static void load(listing *l)
         l->cut = true;
     if (l->cut)
         tctl_count(TCTL_COUNT_UNSORTED);
-    for (size_t i = 0; !l->cut && i < l->n; i++)
-        entry_at(l, i)->d_off = (off_t)(i + 1);
     l->loaded = true;
     errno = saved;
 }
@@ -192,9 +207,13 @@ static struct dirent *next(listing *l)
     pthread_mutex_lock(&l->lock);
     if (!l->loaded)
         load(l);
-    if (l->at < l->n)
+    if (l->at < l->n) {
         e = entry_at(l, l->at++);
-    else if (l->cut)
+        if (!l->cut)
+            e->d_off = (off_t)l->at;
+        if (l->n - l->at > AHEAD)
+            __builtin_prefetch(entry_at(l, l->at + AHEAD), 1);
+    } else if (l->cut)
         e = real_readdir()(l->dir);
     else if (l->error != 0)
         errno = l->error;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A radix sort on eight bytes at a time, behind what all names have in common: "image-000001.png" differs from its
- * neighbours within eight bytes, so most folders need one round, in which every byte that is the same in all keys
- * is skipped. Few names are sorted by insertion.
+ * neighbours within eight bytes, so most folders need one round, of which only the bits count that differ. Few names are sorted by insertion.
  */
 #include "seed/interpose/directory_sort.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 24, KEY = 8 };
+enum { FEW = 24, KEY = 8, WIDE_BITS = 12, WIDE = 1 << WIDE_BITS };
 
 typedef struct names {
     const char *bytes;
@@ -32,6 +31,14 @@ static void insert_sort(const names *s, tctl_sort_item *items, size_t n)
     }
 }
 
+/* Eight bytes as a number whose lowest byte is the first. */
+static uint64_t load(const char *text)
+{
+    uint64_t word;
+    memcpy(&word, text, sizeof word);
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
+}
+
 /* How many bytes from `from` on are the same in all names. */
 static size_t common(const names *s, const tctl_sort_item *items, size_t n, size_t from)
 {
@@ -39,10 +46,12 @@ static size_t common(const names *s, const tctl_sort_item *items, size_t n, size
     size_t length = strlen(first);
     for (size_t i = 1; i < n && length > 0; i++) {
         const char *other = name_of(s, &items[i]) + from;
-        size_t k = 0;
-        while (k < length && other[k] == first[k])
-            k++;
-        length = k;
+        for (size_t k = 0; k < length; k += KEY) {
+            uint64_t differ = load(first + k) ^ load(other + k);
+            size_t same = differ == 0 ? KEY : (size_t)__builtin_ctzll(differ) / 8;
+            if (k + same < length && same < KEY)
+                length = k + same;
+        }
     }
     return length;
 }
@@ -50,39 +59,98 @@ static size_t common(const names *s, const tctl_sort_item *items, size_t n, size
 /* The next KEY bytes of a name, the first one on top; zeros behind its end. */
 static uint64_t key_at(const char *text)
 {
-    uint64_t key = 0;
-    for (unsigned i = 0; i < KEY; i++) {
-        key = key << 8 | (unsigned char)*text;
-        text += *text != '\0';
-    }
-    return key;
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t word = load(text), zeros = (word - ones) & ~word & (ones << 7);
+    if (zeros != 0) /* the lowest bit of it belongs to the NUL: what lies above that is another entry's */
+        word &= ((zeros & (0 - zeros)) >> 7) - 1;
+    return __builtin_bswap64(word);
 }
 
-/* The sorted items are in the array that is returned. */
-static tctl_sort_item *radix(tctl_sort_item *from, tctl_sort_item *to, size_t n)
+/* Leaves out of each byte of the keys the upper bits that are the same in all of them: names with numbers differ
+ * in four bits of a digit. The order stays. Returns how many bits there are. */
+static unsigned pack(tctl_sort_item *items, size_t n)
 {
-    uint64_t all = from[0].key, differ = 0;
+    uint64_t differ = 0;
+    unsigned width[KEY], down[KEY], n_bytes = 0, all = 0;
     for (size_t i = 1; i < n; i++)
-        differ |= from[i].key ^ all;
-    for (unsigned shift = 0; shift < 64; shift += 8) {
-        size_t count[257] = {0};
-        if ((differ >> shift & 255) == 0)
+        differ |= items[i].key ^ items[0].key;
+    for (unsigned b = 0; b < KEY; b++) {
+        unsigned byte = (unsigned)(differ >> (56 - 8 * b)) & 255;
+        if (byte == 0)
             continue;
-        for (size_t i = 0; i < n; i++)
-            count[(from[i].key >> shift & 255) + 1]++;
-        for (size_t b = 1; b < 256; b++)
-            count[b] += count[b - 1];
-        for (size_t i = 0; i < n; i++)
-            to[count[from[i].key >> shift & 255]++] = from[i];
-        tctl_sort_item *other = from;
-        from = to;
-        to = other;
+        width[n_bytes] = 32 - (unsigned)__builtin_clz(byte);
+        down[n_bytes] = 56 - 8 * b;
+        all += width[n_bytes++];
     }
-    return from;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t packed = 0;
+        for (unsigned b = 0; b < n_bytes; b++)
+            packed = packed << width[b] | (items[i].key >> down[b] & ((1u << width[b]) - 1));
+        items[i].key = packed;
+    }
+    return all;
+}
+
+static void insert_keys(tctl_sort_item *items, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        tctl_sort_item one = items[i];
+        size_t at = i;
+        for (; at > 0 && items[at - 1].key > one.key; at--)
+            items[at] = items[at - 1];
+        items[at] = one;
+    }
+}
+
+/* By the keys' lowest `bits` bits, from above: eight of them share the items out, and what is few is inserted. */
+static void radix(tctl_sort_item *items, tctl_sort_item *spare, size_t n, unsigned bits)
+{
+    size_t begin[257], next[256];
+    unsigned shift = bits > 8 ? bits - 8 : 0;
+    if (n <= FEW || bits == 0) {
+        insert_keys(items, bits == 0 ? 0 : n);
+        return;
+    }
+    memset(begin, 0, sizeof begin); /* not before: most calls have few */
+    for (size_t i = 0; i < n; i++)
+        begin[(items[i].key >> shift & 255) + 1]++;
+    for (size_t d = 1; d < 257; d++)
+        begin[d] += begin[d - 1];
+    memcpy(next, begin, sizeof next);
+    for (size_t i = 0; i < n; i++)
+        spare[next[items[i].key >> shift & 255]++] = items[i];
+    memcpy(items, spare, n * sizeof *items);
+    for (size_t d = 0; d < 256; d++) {
+        if (begin[d + 1] - begin[d] > 1)
+            radix(items + begin[d], spare, begin[d + 1] - begin[d], shift);
+    }
+}
+
+/* The first round of many: more bits at once, so that most buckets hold a name or two. `begin` has WIDE + 1 places. */
+static void radix_wide(tctl_sort_item *items, tctl_sort_item *spare, uint32_t *begin, size_t n, unsigned bits)
+{
+    if (n < WIDE / 8 || n >= UINT32_MAX || bits <= WIDE_BITS) {
+        radix(items, spare, n, bits);
+        return;
+    }
+    unsigned shift = bits - WIDE_BITS;
+    memset(begin, 0, (WIDE + 1) * sizeof *begin);
+    for (size_t i = 0; i < n; i++)
+        begin[(items[i].key >> shift) + 1]++;
+    for (size_t d = 1; d <= WIDE; d++)
+        begin[d] += begin[d - 1];
+    for (size_t i = 0; i < n; i++) /* leaves begin[d] where bucket d ends */
+        spare[begin[items[i].key >> shift]++] = items[i];
+    memcpy(items, spare, n * sizeof *items);
+    for (size_t d = 0, from = 0; d < WIDE; from = begin[d++]) {
+        if (begin[d] - from > 1)
+            radix(items + from, spare, begin[d] - from, shift);
+    }
 }
 
 /* Names are at most 255 bytes long, so this is at most 32 deep. */
-static void sort_from(const names *s, tctl_sort_item *items, tctl_sort_item *spare, size_t n, size_t from)
+static void sort_from(const names *s, tctl_sort_item *items, tctl_sort_item *spare, uint32_t *begins,
+                      size_t n, size_t from)
 {
     if (n <= FEW) {
         insert_sort(s, items, n);
@@ -91,23 +159,25 @@ static void sort_from(const names *s, tctl_sort_item *items, tctl_sort_item *spa
     from += common(s, items, n, from);
     for (size_t i = 0; i < n; i++)
         items[i].key = key_at(name_of(s, &items[i]) + from);
-    if (radix(items, spare, n) != items)
-        memcpy(items, spare, n * sizeof *items);
+    radix_wide(items, spare, begins, n, pack(items, n));
     for (size_t begin = 0, end; begin < n; begin = end) {
         for (end = begin + 1; end < n && items[end].key == items[begin].key;)
             end++;
-        if (end - begin > 1 && (items[begin].key & 255) != 0) /* else the names end here, and are one */
-            sort_from(s, items + begin, spare, end - begin, from + KEY);
+        /* Names that end within these bytes are one name. */
+        if (end - begin > 1 && strnlen(name_of(s, &items[begin]) + from, KEY) == KEY)
+            sort_from(s, items + begin, spare, begins, end - begin, from + KEY);
     }
 }
 
 bool tctl_sort_names(const char *bytes, size_t name, tctl_sort_item *items, size_t n)
 {
     const names s = {bytes, name};
-    tctl_sort_item *spare = NULL;
-    if (n > FEW && (spare = malloc(n * sizeof *spare)) == NULL)
-        return false;
-    sort_from(&s, items, spare, n, 0);
+    tctl_sort_item *spare = n > FEW ? malloc(n * sizeof *spare) : NULL;
+    uint32_t *begins = n > FEW ? malloc((WIDE + 1) * sizeof *begins) : NULL;
+    bool good = n <= FEW || (spare != NULL && begins != NULL);
+    if (good)
+        sort_from(&s, items, spare, begins, n, 0);
     free(spare);
-    return true;
+    free(begins);
+    return good;
 }

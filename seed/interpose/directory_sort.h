@@ -14,8 +14,10 @@ typedef struct tctl_sort_item {
     uint64_t key; /* the sort's own */
 } tctl_sort_item;
 
-/* Sorts by the NUL-ended names that stand `name` bytes behind the start of each entry. False if memory is out; the
- * order is then as before. */
+enum { TCTL_SORT_SLACK = 8 };
+
+/* Sorts by the NUL-ended names that stand `name` bytes behind the start of each entry; TCTL_SORT_SLACK bytes behind the
+ * last one can be read, whatever they are. False if memory is out; the order is then as before. */
 bool tctl_sort_names(const char *bytes, size_t name, tctl_sort_item *items, size_t n);
 
 #endif
