@@ -121,6 +121,21 @@ static bool print_all(const json_t *all)
     return any;
 }
 
+static void print_verdict(json_t *const manifests[2], bool same, bool any)
+{
+    json_t *repacked = tctl_repacked_outputs(json_object_get(manifests[0], "outputs"),
+                                             json_object_get(manifests[1], "outputs"));
+    size_t n = json_array_size(repacked);
+    if (!same)
+        puts("the results differ");
+    else if (n > 0)
+        printf("the results are the same content; %zu %s other container bytes\n", n,
+               n == 1 ? "output has" : "outputs have");
+    else
+        printf("the results are the same bits%s\n", any ? "" : ", and so is all that went in");
+    json_decref(repacked);
+}
+
 static int run(tctl_command_line *line)
 {
     tctl_error err = {0};
@@ -143,8 +158,7 @@ static int run(tctl_command_line *line)
             exit_code = tctl_cli_print_json(line, json_incref(all), exit_code);
         } else {
             bool any = print_all(all);
-            printf("%s%s\n", same ? "the results are the same bits" : "the results differ",
-                   any ? "" : ", and so is all that went in");
+            print_verdict(manifests, same, any);
         }
     }
     for (int i = 0; i < 2; i++) {

@@ -72,7 +72,7 @@ static bool pop_mark(tctl_pickle_machine *m, tctl_pickled ***ret, size_t *ret_n)
     if (m->n_marks == 0)
         return false;
     size_t at = m->marks[--m->n_marks];
-    *ret = m->stack.of + at;
+    *ret = m->stack.of == NULL ? NULL : m->stack.of + at;
     *ret_n = m->stack.n - at;
     m->stack.n = at;
     return true;

@@ -42,8 +42,9 @@ bool tctl_torch_type(const char *global, const char **ret_dtype, uint32_t *ret_b
 void tctl_torch_id(const tctl_pickled *persistent, const char **ret_type, const char **ret_key,
                    uint64_t *ret_n);
 
-/* The folder that all of torch's members lie in, without '/'; NULL if this is none of torch's archives. */
-const char *tctl_torch_stem(tctl_arena *, const tctl_zip_entry *, size_t n);
+/* The folder that all of torch's members lie in, without '/'; NULL in *ret if this is none of torch's archives. */
+tctl_status tctl_torch_stem(tctl_arena *, const tctl_zip_entry *, size_t n, const char **ret,
+                            tctl_error *err);
 /* `name` is the file's. */
 tctl_status tctl_list_torch_zip(tctl_listing *, tctl_zip *, const char *name, const char *stem,
                                 tctl_error *err);

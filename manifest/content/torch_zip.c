@@ -38,19 +38,25 @@ static const tctl_zip_entry *find(const tctl_zip_entry *entries, size_t n, const
     return NULL;
 }
 
-const char *tctl_torch_stem(tctl_arena *arena, const tctl_zip_entry *entries, size_t n)
+tctl_status tctl_torch_stem(tctl_arena *arena, const tctl_zip_entry *entries, size_t n, const char **ret,
+                            tctl_error *err)
 {
     static const char end[] = "/data.pkl";
+    *ret = NULL;
     for (size_t i = 0, tried = 0; i < n && tried < 8; i++) {
         size_t size = strlen(entries[i].name);
         if (size < sizeof end || strcmp(entries[i].name + size - (sizeof end - 1), end) != 0)
             continue;
         tried++; /* each costs a look at all names */
         char *stem = tctl_arena_copy(arena, entries[i].name, size - (sizeof end - 1));
-        if (stem != NULL && find(entries, n, stem, "version") != NULL)
-            return stem;
+        if (stem == NULL)
+            return tctl_fail_memory(err, size);
+        if (find(entries, n, stem, "version") != NULL) {
+            *ret = stem;
+            return TCTL_OK;
+        }
     }
-    return NULL;
+    return TCTL_OK;
 }
 
 static tctl_status check_members(archive *a, tctl_error *err)

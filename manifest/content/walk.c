@@ -239,7 +239,8 @@ tctl_status tctl_list_member(tctl_listing *l, const char *name, tctl_source *s, 
     tctl_looked looked = {0};
     size_t n_leaves = w->n_leaves, prefix = w->prefix.size;
     char hex[TCTL_SHA256_HEX], words[128];
-    tctl_buf_add_format(&w->prefix, "%s/", name);
+    if (w->keep)
+        tctl_buf_add_format(&w->prefix, "%s/", name);
     tctl_status st = tctl_walk_look(w, s, &looked, err);
     w->prefix.size = prefix;
     if (w->prefix.data != NULL)

@@ -42,8 +42,9 @@ tctl_status tctl_list_zip(tctl_listing *l, tctl_source *s, const char **ret_form
     if (st != TCTL_OK)
         return st;
     const tctl_zip_entry *entries = tctl_zip_entries(z, &n);
-    const char *stem = tctl_torch_stem(l->walk->arena, entries, n);
-    if (stem != NULL) {
+    const char *stem = NULL;
+    st = tctl_torch_stem(l->walk->arena, entries, n, &stem, err);
+    if (st == TCTL_OK && stem != NULL) {
         *ret_format = "torch";
         return tctl_list_torch_zip(l, z, s->name, stem, err);
     }

@@ -302,3 +302,10 @@ def test_event_files_of_tensorboard_are_known_by_what_is_in_them(lab, python):
     lab.spec("%s tb.py 3" % python, outputs=["logs"])
     lab.trainctl("run", "exp.yaml", expect=1)
     assert "is cut short or damaged: record 5, at byte " in lab.stderr
+
+
+def test_diff_of_two_records_says_that_only_the_container_differs(lab, python):
+    lab.write("save.py", SAFETENSORS.replace("CHANGE", "0"))
+    lab.spec("%s save.py" % python, outputs=["model.safetensors"])
+    said = lab.trainctl("diff", lab.run().id, lab.run().id)
+    assert "the results are the same content; 1 output has other container bytes\n" in said
