@@ -8,6 +8,7 @@ are several that no other holds; "group0.3" if no module does. A digest covers d
 """
 import os
 import struct
+import weakref
 
 from . import report
 from .trace_file import DIGEST, F32, TraceFile, digest_tensors, trace_path
@@ -27,8 +28,8 @@ class Recorder:
     # ---- between steps ---------------------------------------------------------------------------------------------
 
     def add_optimizer(self, optimizer) -> None:
-        if self.fields is None:
-            self.optimizers.append(optimizer)
+        if self.initial is None:
+            self.optimizers.append(weakref.ref(optimizer))
         else:
             report.uncontrolled("trace", "a %s was made after the first step; its parameters are not traced"
                                 % type(optimizer).__name__)
@@ -69,6 +70,7 @@ class Recorder:
 
     def _begin(self) -> None:
         """Before the first step: who the parameters are, and what they are worth."""
+        self.optimizers = [o for o in (ref() for ref in self.optimizers) if o is not None]
         self.parameters, self.buffers = name_parameters(self.torch, self.optimizers)
         self.initial = digest_tensors(self.torch, [p for _, p in self.parameters])
         self.wishes.watch_modules()
