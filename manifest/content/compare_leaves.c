@@ -257,7 +257,8 @@ tctl_status tctl_compare_leaves(tctl_walk *a, tctl_walk *b, const char *format, 
     json_t *found;
     *ret = NULL;
     tctl_status st = find_first(a, b, &p, &n, err);
-    if (st != TCTL_OK || n == 0)
+    const tctl_leaf *named = p.a != NULL ? p.a : p.b;
+    if (st != TCTL_OK || named == NULL)
         return st;
     if (p.a != NULL && p.b != NULL && p.a->kind == p.b->kind && p.a->kind != TCTL_LEAF_VALUE &&
         same_shape(&p.a->tensor, &p.b->tensor))
@@ -265,7 +266,6 @@ tctl_status tctl_compare_leaves(tctl_walk *a, tctl_walk *b, const char *format, 
     if (st != TCTL_OK)
         return st;
     found = d.found ? element_json(&p, &d) : value_difference(&p);
-    const tctl_leaf *named = p.a != NULL ? p.a : p.b;
     json_t *name = json_string(named->name);
     if (name == NULL) /* no UTF-8 */
         name = json_string("?");

@@ -145,15 +145,15 @@ static tctl_status push_global(tctl_pickle_machine *m, const char *module, const
 static tctl_status read_line(tctl_pickle_machine *m, char out[NAME_BYTES + 1])
 {
     for (size_t n = 0; n <= NAME_BYTES; n++) {
-        tctl_status st = read_bytes(m, &out[n], 1);
+        char c = '\0';
+        tctl_status st = read_bytes(m, &c, 1);
         if (st != TCTL_OK)
             return st;
-        if (out[n] == '\0')
-            break;
-        if (out[n] == '\n') {
-            out[n] = '\0';
+        out[n] = c == '\n' ? '\0' : c;
+        if (c == '\n')
             return TCTL_OK;
-        }
+        if (c == '\0')
+            break;
     }
     return tctl_pickle_bad(m, "a name has no end");
 }
@@ -346,7 +346,7 @@ tctl_status tctl_pickle_read(tctl_arena *arena, tctl_source *from, uint64_t *off
                              tctl_pickled **ret_persistent, tctl_error *err)
 {
     tctl_pickle_machine m = {.arena = arena, .from = from, .err = err, .begin = *offset, .at = *offset};
-    m.window = malloc(WINDOW_BYTES);
+    m.window = calloc(1, WINDOW_BYTES);
     tctl_status st = m.window == NULL ? tctl_fail_memory(err, WINDOW_BYTES) : run(&m, ret);
     if (st == TCTL_OK)
         *offset = m.at;

@@ -94,6 +94,11 @@ tctl_status tctl_pickle_make(tctl_pickle_machine *m, int kind, tctl_pickled **re
 static tctl_status add_items(tctl_pickle_machine *m, tctl_pickled ***of, size_t *n, size_t *room,
                              tctl_pickled **more, size_t n_more)
 {
+    if (n_more == 0 || more == NULL)
+        return TCTL_OK;
+    m->n_items += n_more;
+    if (m->n_items > MAX_ITEMS) /* GET and DUP fill containers without making values */
+        return tctl_fail(m->err, TCTL_EUNSUPPORTED, "'%s' has a pickle of too many values", m->from->name);
     if (n_more > *room - *n) {
         size_t need = *n + n_more > 2 * *room ? *n + n_more : 2 * *room;
         tctl_pickled **grown = tctl_arena_take_array(m->arena, need, sizeof(tctl_pickled *));
@@ -104,8 +109,7 @@ static tctl_status add_items(tctl_pickle_machine *m, tctl_pickled ***of, size_t 
         *of = grown;
         *room = need;
     }
-    if (n_more > 0)
-        memcpy(*of + *n, more, n_more * sizeof(tctl_pickled *));
+    memcpy(*of + *n, more, n_more * sizeof(tctl_pickled *));
     *n += n_more;
     return TCTL_OK;
 }

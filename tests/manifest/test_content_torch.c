@@ -353,6 +353,28 @@ static void a_value_that_contains_itself_and_one_that_doubles_are_not_looked_int
                            "too many values");
 }
 
+static void a_container_that_is_filled_from_the_memo_again_and_again_has_a_limit(void **state)
+{
+    tctl_buf p = TCTL_BUF_INIT, many = TCTL_BUF_INIT;
+    tctl_pickled *v = NULL;
+    (void)state;
+    for (int i = 0; i < 100000; i++)
+        tctl_buf_add(&many, "h\0", 2);
+    op_begin(&p);
+    tctl_buf_add(&p, "]Nq\0", 4);
+    tctl_buf_add_text(&p, "a");
+    for (int i = 0; i < 200; i++) { /* 20 million items in 40 MB of two values */
+        tctl_buf_add_text(&p, "(");
+        tctl_buf_add(&p, many.data, many.size);
+        tctl_buf_add_text(&p, "e");
+    }
+    tctl_buf_add_text(&p, ".");
+    assert_int_equal(unpickle(p.data, p.size, &v), TCTL_EUNSUPPORTED);
+    assert_non_null(strstr(error.message, "too many values"));
+    tctl_buf_release(&many);
+    tctl_buf_release(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +388,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(which_tensors_share_a_storage_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_else_is_in_the_archive_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(protocols_2_to_5_are_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_container_that_is_filled_from_the_memo_again_and_again_has_a_limit,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_no_pickler_writes_is_refused_with_its_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_value_that_contains_itself_and_one_that_doubles_are_not_looked_into,
                                         set_up, tear_down),
