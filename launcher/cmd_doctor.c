@@ -76,7 +76,8 @@ static void print_text(const tctl_doctor *d, int32_t best, const char *verdict)
         [TCTL_CONTRACT_EXACT] =
             "the same bits on every machine that can keep it, whatever the threads and workers",
         [TCTL_CONTRACT_MACHINE] = "the same bits on machines of this class",
-        [TCTL_CONTRACT_OFF] = "runs cannot be recorded here, or their arithmetic is not trustworthy",
+        [TCTL_CONTRACT_OFF] =
+            "no run starts here, or it cannot be recorded, or its arithmetic is not trustworthy",
     };
     printf("\n%s: %s (%s)\n", verdict, contract_name(best), meaning[best]);
 }
@@ -155,6 +156,8 @@ static int examine(tctl_command_line *line, const char *program, patient *p)
     }
     tctl_doctor_machine(d);
     tctl_doctor_files(d);
+    tctl_doctor_envelope(d);
+    tctl_doctor_program(d);
     tctl_doctor_spec(d);
     int32_t best = TCTL_CONTRACT_EXACT; /* ascending: exact, machine, off */
     for (size_t i = 0; i < d->n; i++)
@@ -217,7 +220,8 @@ const tctl_command tctl_cmd_doctor = {
         "Looks at the processor, the floating-point environment, preloaded libraries, variables that "
         "numerical\n"
         "libraries read, address randomisation, memory, GPU, clock, run store, cache, git repository and\n"
-        "plugins. Each line begins with 'ok', with 'warning', or with the best contract that it leaves.\n"
+        "plugins; with SPEC also at the knobs that it turns off, and at the program that its command begins\n"
+        "with. Each line begins with 'ok', with 'warning', or with the best contract that it leaves.\n"
         "\n"
         "Exits with 0 if 'exact' can be kept (with SPEC: if the contract that it asks for can be), with 6 "
         "if\n"

@@ -28,17 +28,21 @@ typedef struct tctl_doctor {
     const tctl_spec *spec;     /* NULL: none */
     const json_t *environment; /* of manifest/environment.h */
     size_t n;
-    tctl_finding findings[32];
+    tctl_finding findings[192];
 } tctl_doctor;
 
 /* Adds a finding; the texts are formatted into the arena. `fix` may be NULL. */
 void tctl_doctor_add(tctl_doctor *, const char *check, int32_t best, bool warning, const char *fix,
                      const char *fmt, ...) TCTL_PRINTF(6, 7);
 
-/* doctor_machine.c: cpu, floating point, preloads, library knobs, addresses, memory, gpu, cuda, clock. */
+/* doctor_machine.c: cpu, floating point, preloads, addresses, memory, gpu, cuda, clock. */
 void tctl_doctor_machine(tctl_doctor *);
 /* doctor_files.c: store, cache of digests, code, plugins. */
 void tctl_doctor_files(tctl_doctor *);
+/* doctor_envelope.c: the user's variables, the envelope's libraries, and with a spec the knobs that it turns off. */
+void tctl_doctor_envelope(tctl_doctor *);
+/* doctor_program.c: the program that a spec's command begins with, and the Python that it may be. */
+void tctl_doctor_program(tctl_doctor *);
 /* The spec: what its kind of child can keep. */
 void tctl_doctor_spec(tctl_doctor *);
 

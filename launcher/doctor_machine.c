@@ -75,38 +75,6 @@ static void check_preloads(tctl_doctor *d)
         tctl_doctor_add(d, "preloads", TCTL_CONTRACT_EXACT, false, NULL, "none");
 }
 
-/* Variables by which numerical libraries choose kernels; they matter to commands, not to the native engine. */
-static void check_knobs(tctl_doctor *d)
-{
-    static const char *const names[] = {
-        "ATEN_CPU_CAPABILITY",
-        "BLIS_ARCH_TYPE",
-        "CUBLAS_WORKSPACE_CONFIG",
-        "GLIBC_TUNABLES",
-        "MKL_CBWR",
-        "MKL_DYNAMIC",
-        "NVIDIA_TF32_OVERRIDE",
-        "OMP_DYNAMIC",
-        "ONEDNN_MAX_CPU_ISA",
-        "OPENBLAS_CORETYPE",
-        "OPENBLAS_NUM_THREADS",
-        "TF_ENABLE_ONEDNN_OPTS",
-        "XLA_FLAGS",
-    };
-    tctl_buf set = TCTL_BUF_INIT;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (is_set(names[i]))
-            tctl_buf_add_format(&set, "%s%s=%s", set.size ? ", " : "", names[i], getenv(names[i]));
-    }
-    if (set.size > 0 && tctl_buf_text(&set))
-        tctl_doctor_add(d, "library knobs", TCTL_CONTRACT_EXACT, true,
-                        "runs start from a clean environment: what is wanted belongs into the spec",
-                        "set here: %s", tctl_buf_text(&set));
-    else
-        tctl_doctor_add(d, "library knobs", TCTL_CONTRACT_EXACT, false, NULL, "none set");
-    tctl_buf_release(&set);
-}
-
 /* Whether a child may switch address space randomisation off; containers forbid it now and then. */
 static bool can_pin_addresses(void)
 {
@@ -235,7 +203,6 @@ void tctl_doctor_machine(tctl_doctor *d)
     check_cpu(d);
     check_floating_point(d);
     check_preloads(d);
-    check_knobs(d);
     check_addresses(d);
     check_memory(d);
     check_gpu(d);

@@ -146,4 +146,4 @@ def test_killing_trainctl_leaves_no_daemon(lab):
     if not gone:
         os.kill(int(pid), signal.SIGKILL)
     assert gone
-    assert " died " in lab.trainctl("ls")
+    assert wait_until(lambda: " died " in lab.trainctl("ls"))  # once its guardian has let go of the lock

@@ -56,22 +56,133 @@ static void a_processor_without_fma_keeps_machine_only(void **state)
     }
 }
 
-static void preloads_and_knobs_are_named(void **state)
+static void preloads_are_named(void **state)
 {
     (void)state;
     tctl_arena *arena = tctl_arena_create();
     json_t *environment = make_environment(1, "x86-64-v3");
     setenv("LD_PRELOAD", "/nowhere/lib.so", 1);
-    setenv("OPENBLAS_CORETYPE", "Haswell", 1);
     tctl_doctor d = examine(arena, "/", environment);
     tctl_doctor_machine(&d);
     unsetenv("LD_PRELOAD");
-    unsetenv("OPENBLAS_CORETYPE");
     const tctl_finding *preload = find(&d, "preloads", "LD_PRELOAD=/nowhere/lib.so");
     assert_true(preload && preload->best == TCTL_CONTRACT_MACHINE && preload->fix);
-    const tctl_finding *knobs = find(&d, "library knobs", "OPENBLAS_CORETYPE=Haswell");
-    assert_true(knobs && knobs->warning && knobs->best == TCTL_CONTRACT_EXACT);
     json_decref(environment);
+    tctl_arena_destroy(arena);
+}
+
+static void variables_are_judged_one_by_one(void **state)
+{
+    (void)state;
+    tctl_arena *arena = tctl_arena_create();
+    tctl_spec spec = {
+        .name = "e", .command = "x", .contract = TCTL_CONTRACT_MACHINE, .determinism = {.variables = true}};
+    setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    setenv("NCCL_ALGO", "Best", 1);
+    setenv("OMP_NUM_THREADS", "7", 1);
+    tctl_doctor d = examine(arena, "/", NULL), with = d;
+    with.spec = &spec;
+    tctl_doctor_envelope(&d);
+    tctl_doctor_envelope(&with);
+    unsetenv("OPENBLAS_CORETYPE");
+    unsetenv("NCCL_ALGO");
+    unsetenv("OMP_NUM_THREADS");
+    const tctl_finding *f = find(&d, "environment", "OPENBLAS_CORETYPE is kept");
+    assert_true(f && !f->warning && f->best == TCTL_CONTRACT_EXACT);
+    f = find(&d, "environment", "no run starts with this NCCL_ALGO");
+    assert_true(f && f->warning && f->best == TCTL_CONTRACT_EXACT);
+    f = find(&with, "environment", "no run starts with this NCCL_ALGO");
+    assert_true(f && f->best == TCTL_CONTRACT_OFF);
+    assert_string_equal(f ? f->fix : "", "unset NCCL_ALGO, or run with --allow-env NCCL_ALGO");
+    f = find(&with, "environment", "OMP_NUM_THREADS is replaced");
+    assert_true(f && f->warning && f->best == TCTL_CONTRACT_EXACT);
+    tctl_arena_destroy(arena);
+}
+
+static void what_a_spec_turns_off_is_said_with_what_it_costs(void **state)
+{
+    (void)state;
+    tctl_arena *arena = tctl_arena_create();
+    tctl_spec spec = {.name = "e", .command = "x", .contract = TCTL_CONTRACT_MACHINE};
+    spec.determinism =
+        (tctl_determinism){.variables = true, .interposer = true, .python = true, .libc_seeds = true};
+    tctl_doctor d = examine(arena, "/", NULL);
+    d.spec = &spec;
+    tctl_doctor_envelope(&d);
+    const tctl_finding *f = find(&d, "knobs", "'sort_directories' is off");
+    assert_true(f && f->warning && f->fix);
+    assert_non_null(find(&d, "knobs", "'trace' is off"));
+    assert_null(find(&d, "knobs", "'libc_seeds'"));
+    tctl_doctor bare = examine(arena, "/", NULL);
+    bare.program = "/bin/sh"; /* beside it there is none of ours */
+    tctl_doctor_envelope(&bare);
+    f = find(&bare, "interposer", "not installed");
+    assert_true(f && f->warning && f->fix);
+    tctl_arena_destroy(arena);
+}
+
+/* Makes an executable file of these bytes. */
+static void make_program(const char *path, const char *bytes, size_t size)
+{
+    assert_int_equal(tctl_file_replace(path, bytes, size, 0755, NULL), TCTL_OK);
+}
+
+static void a_program_without_an_interpreter_is_out_of_reach(void **state)
+{
+    (void)state;
+    tctl_arena *arena = tctl_arena_create();
+    char folder[] = "/tmp/trainctl-doctor-XXXXXX", path[64];
+    /* An ELF header of 64 bits that has no program headers. */
+    static const char elf[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1, [54] = 56};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/static", folder);
+    make_program(path, elf, sizeof elf);
+    snprintf(path, sizeof path, "%s/script", folder);
+    make_program(path, "#!/bin/sh\n", 10);
+    static const struct {
+        const char *command, *said;
+        bool warning;
+    } cases[] = {
+        {"A=b exec ./static --fast | tee x", "linked statically", true},
+        {"env LD=1 ./script", ", a script", false},
+        {"/bin/sh -c x", "'/bin/sh' is /bin/sh", false},
+        {"$PROGRAM x", "the shell decides which", false},
+        {"no-such-program-anywhere", "is no file", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tctl_spec spec = {.name = "e", .command = cases[i].command, .contract = TCTL_CONTRACT_MACHINE};
+        tctl_doctor d = examine(arena, folder, NULL);
+        d.spec = &spec;
+        tctl_doctor_program(&d);
+        const tctl_finding *f = find(&d, "program", cases[i].said);
+        if (f == NULL)
+            fail_msg("%s: %s", cases[i].command, d.findings[0].what);
+        assert_true(f && f->warning == cases[i].warning);
+    }
+    tctl_remove_tree(folder, NULL);
+    tctl_arena_destroy(arena);
+}
+
+static void the_version_of_python_and_torch_is_read_from_their_files(void **state)
+{
+    (void)state;
+    tctl_arena *arena = tctl_arena_create();
+    char folder[] = "/tmp/trainctl-doctor-XXXXXX", path[128];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/lib/python3.7/site-packages/torch-1.9.0.dist-info", folder);
+    assert_int_equal(tctl_make_folders(path, 0777, NULL), TCTL_OK);
+    snprintf(path, sizeof path, "%s/bin", folder);
+    assert_int_equal(tctl_make_folders(path, 0777, NULL), TCTL_OK);
+    snprintf(path, sizeof path, "%s/bin/python3.7", folder);
+    make_program(path, "#!/bin/sh\n", 10);
+    tctl_spec spec = {.name = "e", .command = "bin/python3.7 train.py", .contract = TCTL_CONTRACT_MACHINE};
+    tctl_doctor d = examine(arena, folder, NULL);
+    d.spec = &spec;
+    tctl_doctor_program(&d);
+    const tctl_finding *python = find(&d, "python", "3.7: the shim may not reach all of it"),
+                       *torch = find(&d, "torch", "1.9.0: some of its flags may not be known");
+    assert_true(python && python->warning && torch && torch->warning);
+    tctl_remove_tree(folder, NULL);
     tctl_arena_destroy(arena);
 }
 
@@ -127,7 +238,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_processor_without_fma_keeps_machine_only),
-        cmocka_unit_test(preloads_and_knobs_are_named),
+        cmocka_unit_test(preloads_are_named),
+        cmocka_unit_test(variables_are_judged_one_by_one),
+        cmocka_unit_test(what_a_spec_turns_off_is_said_with_what_it_costs),
+        cmocka_unit_test(a_program_without_an_interpreter_is_out_of_reach),
+        cmocka_unit_test(the_version_of_python_and_torch_is_read_from_their_files),
         cmocka_unit_test(the_store_is_tried_and_left_clean),
         cmocka_unit_test(a_command_cannot_keep_exact),
     };
