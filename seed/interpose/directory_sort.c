@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 24, KEY = 8, WIDE_BITS = 12, WIDE = 1 << WIDE_BITS };
+enum { FEW = 24, KEY = 8, WIDE_BITS = 10, WIDE = 1 << WIDE_BITS };
 
 typedef struct names {
     const char *bytes;
