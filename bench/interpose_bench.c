@@ -8,11 +8,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/num.h"
 
 enum { FILE_BYTES = 600, PATH_ROOM = 4096 };
 
@@ -78,8 +79,10 @@ static long visit(const char *path, int reads)
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
-    if (strcmp(how, "make") == 0 && argc == 5)
-        return make(argv[2], strtol(argv[3], NULL, 10), strtol(argv[4], NULL, 10));
+    int64_t files, per_folder;
+    if (strcmp(how, "make") == 0 && argc == 5 && tctl_parse_int(argv[3], strlen(argv[3]), &files) &&
+        tctl_parse_int(argv[4], strlen(argv[4]), &per_folder) && per_folder > 0)
+        return make(argv[2], (long)files, (long)per_folder);
     if (strcmp(how, "start") == 0)
         return 0;
     if (argc != 3)
