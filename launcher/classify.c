@@ -26,11 +26,10 @@ const char *tctl_stage_of_field(const char *field, bool is_first, bool is_initia
     static const struct {
         const char *kind, *stage;
     } kinds[] = {
-        {"indices", "batch"},       {"batch", "batch"},
-        {"labels", "batch"},        {"buffer", "forward"},
-        {"output", "forward"},      {"loss", "forward"},
-        {"gradient", "gradient"},   {"optimizer", "optimizer"},
-        {"parameter", "optimizer"}, {"output-gradient", "gradient"},
+        {"indices", "batch"},        {"batch", "batch"},         {"labels", "batch"},
+        {"buffer", "forward"},       {"forward", "forward"},     {"loss", "forward"},
+        {"gradient", "gradient"},    {"optimizer", "optimizer"}, {"parameter", "optimizer"},
+        {"gradient-of", "gradient"},
     };
     size_t n = strcspn(field, "/");
     if (is_initial)
@@ -151,6 +150,16 @@ static json_t *suspects_of(const tctl_evidence *e)
             strcmp(text_of(one, "what"), "fp-environment") == 0)
             json_array_append_new(list, json_sprintf("%s, %s: %s", text_of(one, "what"),
                                                      text_of(one, "subject"), text_of(one, "detail")));
+    }
+    json_array_foreach(json_object_get(json_object_get(side, "python"), "notes"), i, one)
+    {
+        json_int_t line = json_integer_value(json_object_get(one, "line"));
+        if (text_of(one, "file")[0] != '\0')
+            json_array_append_new(list,
+                                  json_sprintf("%s: %s (%s:%" JSON_INTEGER_FORMAT ")", text_of(one, "what"),
+                                               text_of(one, "detail"), text_of(one, "file"), line));
+        else
+            json_array_append_new(list, json_sprintf("%s: %s", text_of(one, "what"), text_of(one, "detail")));
     }
     add_entropy(interposer, list);
     return list;

@@ -161,6 +161,31 @@ static void look_at_envelope(const tctl_evidence *e, json_t *causes)
     json_decref(list);
 }
 
+/* What Python libraries there are, and what the shim set in them: {"versions": […], "settings": {…}} of both. */
+static void look_at_python(const tctl_evidence *e, json_t *causes)
+{
+    static const char *const members[] = {"versions", "settings"};
+    const json_t *was, *is, *one;
+    char a[VALUE_WIDTH + 8], b[VALUE_WIDTH + 8];
+    if (!tctl_evidence_both(e, "python", &was, &is))
+        return;
+    for (size_t m = 0; m < 2; m++) {
+        size_t i;
+        json_t *list =
+            tctl_compare_json(json_object_get(was, members[m]), json_object_get(is, members[m]), MAX_CAUSES);
+        json_array_foreach(list, i, one)
+        {
+            const char *path = text_of(one, "path"), *then = value_text(json_object_get(one, "a"), a),
+                       *now = value_text(json_object_get(one, "b"), b);
+            if (m == 0)
+                add_cause(causes, "environment", "what Python imported differs: it was %s, is %s", then, now);
+            else
+                add_cause(causes, "environment", "Python's setting '%s' was %s, is %s", path, then, now);
+        }
+        json_decref(list);
+    }
+}
+
 /* ---- libraries ------------------------------------------------------------------------------------------ */
 
 static const json_t *find_by(const json_t *list, const char *key, const char *value)
@@ -291,6 +316,7 @@ json_t *tctl_classify_causes(const tctl_evidence *e)
     look_at_code(e, causes);
     look_at_machine(e, causes);
     look_at_envelope(e, causes);
+    look_at_python(e, causes);
     look_at_objects(e, causes);
     look_at_data(e, causes);
     return causes;

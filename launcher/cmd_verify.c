@@ -227,7 +227,7 @@ static void print_place(const json_t *first)
     json_array_foreach(json_object_get(first, "suspects"), i, one)
     {
         if (i < SHOWN_CAUSES)
-            printf("      not controlled: %s\n", json_string_value(one));
+            printf("      suspect: %s\n", json_string_value(one));
     }
 }
 

@@ -83,7 +83,7 @@ static tctl_status attempt(tctl_repeater *r, const char *place, const tctl_repea
                           ? NULL
                           : tctl_arena_format(arena, "%" PRIu64 "-%" PRIu64, request->dump, request->dump),
         .trace_dump = number_text(arena, request->dumps, request->dump),
-        .trace_stop = number_text(arena, request->stops, request->stop),
+        .trace_stop = number_text(arena, request->stops, request->stop > 0 ? request->stop : 1),
         .changed = &changed,
     };
     return tctl_attempt_run(arena, &a, &again->end, err);

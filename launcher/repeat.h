@@ -33,9 +33,10 @@ typedef struct tctl_repeat_request {
     unsigned fill;
     uint32_t trace_every; /* 0: as the spec has it */
     bool stops, dumps;
-    uint64_t stop, dump; /* if so: the step behind which it ends; the one whose tensors are written */
-    uint32_t threads;    /* 0: as the spec has it */
-    tctl_view *view;     /* whom the child speaks to */
+    uint64_t stop,
+        dump; /* if so: the step behind which it ends, at least 1; the one whose tensors are written */
+    uint32_t threads; /* 0: as the spec has it */
+    tctl_view *view;  /* whom the child speaks to */
 } tctl_repeat_request;
 
 typedef struct tctl_repeat {

@@ -40,6 +40,8 @@ json_t *tctl_verify_side(const tctl_verification *v, const tctl_attempt_end *end
         json_object_set(side, "interposer", end->interposer);
     if (end->uncontrolled != NULL)
         json_object_set(side, "uncontrolled", end->uncontrolled);
+    if (end->python != NULL)
+        json_object_set(side, "python", end->python);
     if (end->envelope != NULL)
         json_object_set(side, "envelope", end->envelope);
     if (end->outputs != NULL)

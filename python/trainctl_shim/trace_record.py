@@ -73,6 +73,9 @@ class Recorder:
         self.optimizers = [o for o in (ref() for ref in self.optimizers) if o is not None]
         self.parameters, self.buffers = name_parameters(self.torch, self.optimizers)
         self.initial = digest_tensors(self.torch, [p for _, p in self.parameters])
+        if self.wishes.dumps(0):
+            for name, parameter in self.parameters:
+                self.wishes.dump("parameter/" + name, parameter)
         self.wishes.watch_modules()
 
     def _open(self) -> None:

@@ -2,16 +2,17 @@
 """What `trainctl verify --deep` and `run --twice` ask of a trace beyond its records.
 
     TRAINCTL_TRACE_FINE=A-B   in steps A to B every module's outputs and their gradients, into trace-fine.bin
-    TRAINCTL_TRACE_DUMP=N     the tensors of step N, into dump-N/FIELD.npy
-    TRAINCTL_TRACE_STOP=N     the process ends with status 0 when step N is recorded
+    TRAINCTL_TRACE_DUMP=N     the tensors of step N, into dump-N/FIELD.npy; of step 0 the initial weights
+    TRAINCTL_TRACE_STOP=N     the process ends with status 0 when step N is recorded; N counts from 1
 """
 import os
 import struct
 
 
 def _number(name: str) -> int:
+    """-1, which is no step, without a number."""
     text = os.environ.get(name, "")
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdigit() else -1
 
 
 class Wishes:
@@ -21,19 +22,20 @@ class Wishes:
         self.dump_step, self.stop_step = _number("TRAINCTL_TRACE_DUMP"), _number("TRAINCTL_TRACE_STOP")
         first, _, last = os.environ.get("TRAINCTL_TRACE_FINE", "").partition("-")
         self.fine = range(int(first), int(last) + 1) if first.isdigit() and last.isdigit() else range(0)
-        self.step, self.file, self.names, self.seen = 1, None, {}, []
+        self.step, self.file, self.names = 1, None, {}
+        self.seen, self.counts = [], {}
 
     def wants(self, step: int) -> bool:
         return step in (self.dump_step, self.stop_step) or step in self.fine
 
     def dumps(self, step: int) -> bool:
-        return step == self.dump_step != 0
+        return step == self.dump_step
 
     def end_step(self, step: int) -> None:
         if step in self.fine:
             self._record_fine(step)
-        self.step, self.seen = step + 1, []
-        if step == self.stop_step != 0:
+        self.step, self.seen, self.counts = step + 1, [], {}
+        if step == self.stop_step:
             import sys
             sys.stdout.flush()
             sys.stderr.flush()
@@ -80,25 +82,29 @@ class Wishes:
         if self.step not in self.fine:
             return
         from .trace_record import tensors_of
-        from .trace_file import digest_tensors
         name = self.names.get(id(module), type(module).__name__)
         for number, tensor in enumerate(tensors_of(self.torch, output)):
             field = name if number == 0 else "%s.%d" % (name, number)
-            self.seen.append(("forward/" + field, digest_tensors(self.torch, [tensor])[0]))
+            self._see("forward/" + field, tensor)
             if tensor.requires_grad:
                 tensor.register_hook(lambda grad, field=field: self._see_gradient(field, grad))
 
     def _see_gradient(self, field: str, grad) -> None:
+        self._see("gradient-of/" + field, grad)
+
+    def _see(self, name: str, tensor) -> None:
+        """A module that is called again in a step has a number behind its name."""
         from .trace_file import digest_tensors
-        self.seen.append(("gradient-of/" + field, digest_tensors(self.torch, [grad])[0]))
+        count = self.counts[name] = self.counts.get(name, 0) + 1
+        full = name if count == 1 else "%s#%d" % (name, count)
+        self.seen.append((full, digest_tensors(self.torch, [tensor])[0]))
+        if self.dumps(self.step):
+            self.dump(full, tensor)
 
     def _record_fine(self, step: int) -> None:
         """One file has one list of fields: that of the first of its steps; a step that called other modules is left out."""
         from .trace_file import DIGEST, TraceFile
-        counts, fields = {}, []
-        for name, _ in self.seen:
-            counts[name] = counts.get(name, 0) + 1
-            fields.append(name if counts[name] == 1 else "%s#%d" % (name, counts[name]))
+        fields = [name for name, _ in self.seen]
         if not fields:
             return
         if self.file is None:
@@ -106,4 +112,3 @@ class Wishes:
             self.fine_fields = fields
         if fields == self.fine_fields:
             self.file.append(step, [digest for _, digest in self.seen])
-

@@ -220,6 +220,24 @@ static void what_the_interposer_saw_is_named(void **state)
         "library '/l.so' changes the floating-point environment, and none did before: FTZ changed");
 }
 
+static void python_s_libraries_and_settings_are_environment(void **state)
+{
+    (void)state;
+    json_t *v = verdict_on("{'python':{'versions':['numpy 1.24'],'settings':{'torch.threads':'2'}}}",
+                           "{'python':{'versions':['numpy 2.0'],'settings':{'torch.threads':'4'},'notes':"
+                           "[{'what':'state','detail':'cudnn.benchmark is on','file':'train.py','line':7},"
+                           "{'what':'seed','detail':'respected'}]},'uncontrolled':[]}",
+                           NULL, NULL, NULL);
+    const json_t *suspects = json_object_get(v, "suspects"), *causes = json_object_get(v, "causes");
+    assert_string_equal(json_string_value(json_array_get(suspects, 0)),
+                        "state: cudnn.benchmark is on (train.py:7)");
+    assert_string_equal(json_string_value(json_array_get(suspects, 1)), "seed: respected");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(causes, 1), "what")),
+                        "Python's setting 'torch.threads' was '2', is '4'");
+    assert_verdict(v, "environment", "certain",
+                   "what Python imported differs: it was 'numpy 1.24', is 'numpy 2.0'");
+}
+
 static void the_code_comes_first_of_all(void **state)
 {
     (void)state;
@@ -256,6 +274,7 @@ int main(void)
         cmocka_unit_test(an_element_of_an_output_is_named_with_its_bits),
         cmocka_unit_test(what_was_not_controlled_is_a_suspect),
         cmocka_unit_test(what_the_interposer_saw_is_named),
+        cmocka_unit_test(python_s_libraries_and_settings_are_environment),
         cmocka_unit_test(the_code_comes_first_of_all),
         cmocka_unit_test(long_values_are_cut_between_characters),
     };
