@@ -8,12 +8,17 @@ starts from several threads are numbered in the order in which they come.
 """
 import os
 
-_state = {"path": os.environ.get("TRAINCTL_PROCESS", "0"), "children": 0, "next": None}
+_state = {"path": os.environ.get("TRAINCTL_PROCESS", "0"), "children": 0, "next": None, "forked": False}
 _after_fork = []
 
 
 def path() -> str:
     return _state["path"]
+
+
+def is_forked() -> bool:
+    """Whether this process was forked by a Python process that began under the shim, rather than started."""
+    return _state["forked"]
 
 
 def next_child() -> str:
@@ -34,6 +39,7 @@ def _before() -> None:
 def _in_child() -> None:
     _state["path"] = _state["next"] or _state["path"]
     _state["children"] = 0
+    _state["forked"] = True
     os.environ["TRAINCTL_PROCESS"] = _state["path"]
 
 

@@ -31,8 +31,12 @@ def start(torch) -> None:
 def _guarded(function, *arguments) -> None:
     """Calls one of the recorder's functions; after an error there is no recorder any more."""
     recorder = _recorder[0]
-    if recorder is None or recorder.pid != os.getpid():  # a forked worker of a loader
+    if recorder is None:
         return
+    if recorder.pid != os.getpid():
+        if recorder.is_loaders_worker():
+            return
+        recorder = _recorder[0] = recorder.after_fork()
     try:
         function(recorder, *arguments)
     except Exception as error:
@@ -67,14 +71,13 @@ def _wrap_step(cls) -> None:
 
     @functools.wraps(original)
     def step(self, *args, **kwargs):
-        recorder = _recorder[0]
-        if recorder is None or recorder.is_inside:  # a step that calls its superclass's is one step
+        if _recorder[0] is None or _recorder[0].is_inside:  # a step that calls its superclass's is one step
             return original(self, *args, **kwargs)
         _guarded(lambda r: r.before_step())
         try:
             value = original(self, *args, **kwargs)
         finally:
-            recorder.is_inside = False
+            _guarded(lambda r: r.leave_step())
         _guarded(lambda r: r.after_step())
         return value
 

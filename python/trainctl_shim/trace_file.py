@@ -4,6 +4,8 @@ import ctypes  # PyTorch has imported it
 import os
 import sys
 
+from . import processes
+
 DIGEST, F32 = 1, 2
 
 _library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "libtrainctl-trace.so"))
@@ -40,13 +42,15 @@ class TraceFile:
 
 
 def trace_path(torch) -> str:
-    """Each rank of a distributed run has a file of its own; the first one's is the trace."""
-    rank = os.environ.get("RANK", "0")
+    """Each rank of a distributed run and each forked child that trains has a file of its own; the first one's is the trace."""
+    path = os.environ["TRAINCTL_TRACE"]
+    rank = os.environ.get("RANK", "")
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         rank = str(distributed.get_rank())
-    path = os.environ["TRAINCTL_TRACE"]
-    return path if rank == "0" or not rank.isdigit() else "%s-rank%s.bin" % (path[:-4], rank)
+    if rank.isdigit():
+        return path if rank == "0" else "%s-rank%s.bin" % (path[:-4], rank)
+    return "%s-process%s.bin" % (path[:-4], processes.path()) if processes.is_forked() else path
 
 
 # ---- digests -------------------------------------------------------------------------------------------------------

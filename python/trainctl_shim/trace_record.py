@@ -25,6 +25,16 @@ class Recorder:
         self.step, self.initial, self.file = 0, None, None
         self.loss, self.batches = None, []
 
+    def is_loaders_worker(self) -> bool:
+        return self.torch.utils.data.get_worker_info() is not None
+
+    def after_fork(self) -> "Recorder":
+        """A child that trains has a trace of its own, and may have optimizers that its parent made."""
+        child = Recorder(self.torch, self.every)
+        child.optimizers = [weakref.ref(o() if isinstance(o, weakref.ref) else o) for o in self.optimizers
+                            if not isinstance(o, weakref.ref) or o() is not None]
+        return child
+
     # ---- between steps ---------------------------------------------------------------------------------------------
 
     def add_optimizer(self, optimizer) -> None:
@@ -58,6 +68,9 @@ class Recorder:
             if self.wishes.dumps(self.step + 1):
                 for name, parameter in self.parameters:
                     self.wishes.dump("gradient/" + name, parameter.grad)
+
+    def leave_step(self) -> None:
+        self.is_inside = False
 
     def after_step(self) -> None:
         self.step += 1

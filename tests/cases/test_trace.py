@@ -113,3 +113,34 @@ def test_a_step_of_the_scripts_own_optimizer_and_odd_tensors_are_traced(lab, pyt
         torch.save(weights, os.environ["TRAINCTL_OUT"] + "/state.pt")
         """)
     assert made.manifest["trace"]["steps"] == "3" and not made.uncontrolled("trace")
+
+
+def test_each_rank_of_a_distributed_run_has_a_trace_of_its_own(lab, python):
+    lab.write("train.py", """
+        import os, torch
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+
+        def work(rank, meeting):
+            dist.init_process_group("gloo", init_method="file://" + meeting, rank=rank, world_size=2)
+            net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+            opt = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(3):
+                opt.zero_grad()
+                net(torch.ones(2, 4) * rank).sum().backward()
+                opt.step()
+            dist.destroy_process_group()
+
+        meeting = os.environ["TRAINCTL_REPORT"] + "/meeting"
+        children = [mp.get_context("fork").Process(target=work, args=(rank, meeting)) for rank in range(2)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join()
+            assert child.exitcode == 0
+        """)
+    lab.spec(python + " train.py")
+    made = lab.run()
+    assert made.manifest["trace"]["steps"] == "4"
+    assert (made.path / "trace-rank1.bin").stat().st_size == (made.path / "trace.bin").stat().st_size
+    assert lab.run().result == made.result
