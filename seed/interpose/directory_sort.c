@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 24, KEY = 8, WIDE_BITS = 10, WIDE = 1 << WIDE_BITS };
+enum { FEW = 24, KEY = 8, MOST_BITS = 11, MOST_BUCKETS = 1 << MOST_BITS };
 
 typedef struct names {
     const char *bytes;
@@ -91,61 +91,30 @@ static unsigned pack(tctl_sort_item *items, size_t n)
     return all;
 }
 
-static void insert_keys(tctl_sort_item *items, size_t n)
+/* By the keys' lowest `bits` bits, from below, without a branch that depends on the data: in a program's own order of
+ * names none could be predicted. The sorted items are in the array that is returned; `begins` has MOST_BUCKETS places. */
+static tctl_sort_item *radix(tctl_sort_item *from, tctl_sort_item *to, uint32_t *begins, size_t n,
+                             unsigned bits)
 {
-    for (size_t i = 1; i < n; i++) {
-        tctl_sort_item one = items[i];
-        size_t at = i;
-        for (; at > 0 && items[at - 1].key > one.key; at--)
-            items[at] = items[at - 1];
-        items[at] = one;
+    unsigned digit = n < MOST_BUCKETS / 4 ? 8 : MOST_BITS;
+    size_t buckets = (size_t)1 << digit;
+    for (unsigned shift = 0; shift < bits; shift += digit) {
+        memset(begins, 0, buckets * sizeof *begins);
+        for (size_t i = 0; i < n; i++)
+            begins[from[i].key >> shift & (buckets - 1)]++;
+        uint32_t sum = 0;
+        for (size_t d = 0; d < buckets; d++) {
+            uint32_t count = begins[d];
+            begins[d] = sum;
+            sum += count;
+        }
+        for (size_t i = 0; i < n; i++)
+            to[begins[from[i].key >> shift & (buckets - 1)]++] = from[i];
+        tctl_sort_item *other = from;
+        from = to;
+        to = other;
     }
-}
-
-/* By the keys' lowest `bits` bits, from above: eight of them share the items out, and what is few is inserted. */
-static void radix(tctl_sort_item *items, tctl_sort_item *spare, size_t n, unsigned bits)
-{
-    size_t begin[257], next[256];
-    unsigned shift = bits > 8 ? bits - 8 : 0;
-    if (n <= FEW || bits == 0) {
-        insert_keys(items, bits == 0 ? 0 : n);
-        return;
-    }
-    memset(begin, 0, sizeof begin); /* not before: most calls have few */
-    for (size_t i = 0; i < n; i++)
-        begin[(items[i].key >> shift & 255) + 1]++;
-    for (size_t d = 1; d < 257; d++)
-        begin[d] += begin[d - 1];
-    memcpy(next, begin, sizeof next);
-    for (size_t i = 0; i < n; i++)
-        spare[next[items[i].key >> shift & 255]++] = items[i];
-    memcpy(items, spare, n * sizeof *items);
-    for (size_t d = 0; d < 256; d++) {
-        if (begin[d + 1] - begin[d] > 1)
-            radix(items + begin[d], spare, begin[d + 1] - begin[d], shift);
-    }
-}
-
-/* The first round of many: more bits at once, so that most buckets hold a name or two. `begin` has WIDE + 1 places. */
-static void radix_wide(tctl_sort_item *items, tctl_sort_item *spare, uint32_t *begin, size_t n, unsigned bits)
-{
-    if (n < WIDE / 8 || n >= UINT32_MAX || bits <= WIDE_BITS) {
-        radix(items, spare, n, bits);
-        return;
-    }
-    unsigned shift = bits - WIDE_BITS;
-    memset(begin, 0, (WIDE + 1) * sizeof *begin);
-    for (size_t i = 0; i < n; i++)
-        begin[(items[i].key >> shift) + 1]++;
-    for (size_t d = 1; d <= WIDE; d++)
-        begin[d] += begin[d - 1];
-    for (size_t i = 0; i < n; i++) /* leaves begin[d] where bucket d ends */
-        spare[begin[items[i].key >> shift]++] = items[i];
-    memcpy(items, spare, n * sizeof *items);
-    for (size_t d = 0, from = 0; d < WIDE; from = begin[d++]) {
-        if (begin[d] - from > 1)
-            radix(items + from, spare, begin[d] - from, shift);
-    }
+    return from;
 }
 
 /* Names are at most 255 bytes long, so this is at most 32 deep. */
@@ -159,7 +128,8 @@ static void sort_from(const names *s, tctl_sort_item *items, tctl_sort_item *spa
     from += common(s, items, n, from);
     for (size_t i = 0; i < n; i++)
         items[i].key = key_at(name_of(s, &items[i]) + from);
-    radix_wide(items, spare, begins, n, pack(items, n));
+    if (radix(items, spare, begins, n, pack(items, n)) != items)
+        memcpy(items, spare, n * sizeof *items);
     for (size_t begin = 0, end; begin < n; begin = end) {
         for (end = begin + 1; end < n && items[end].key == items[begin].key;)
             end++;
@@ -172,8 +142,10 @@ static void sort_from(const names *s, tctl_sort_item *items, tctl_sort_item *spa
 bool tctl_sort_names(const char *bytes, size_t name, tctl_sort_item *items, size_t n)
 {
     const names s = {bytes, name};
+    if (n >= UINT32_MAX)
+        return false;
     tctl_sort_item *spare = n > FEW ? malloc(n * sizeof *spare) : NULL;
-    uint32_t *begins = n > FEW ? malloc((WIDE + 1) * sizeof *begins) : NULL;
+    uint32_t *begins = n > FEW ? malloc(MOST_BUCKETS * sizeof *begins) : NULL;
     bool good = n <= FEW || (spare != NULL && begins != NULL);
     if (good)
         sort_from(&s, items, spare, begins, n, 0);
