@@ -138,7 +138,7 @@ static bool take_event(gathered *g, const json_t *line)
     static const char *const names[] = {"what", "program", "subject", "detail"};
     json_t *texts[4] = {NULL};
     const char *parts[4];
-    bool good = true, is_new;
+    bool good = true, is_new = false;
     for (size_t i = 0; i < 4; i++) {
         texts[i] = text_member(line, keys[i]);
         parts[i] = json_string_value(texts[i]);
@@ -169,7 +169,7 @@ static bool take_object(gathered *g, const json_t *item)
     char *bytes = json_array_size(item) == 2 + IDENTITY ? bytes_of(json_array_get(item, 0)) : NULL;
     json_t *path = bytes == NULL ? NULL : tctl_path_to_json(bytes);
     bool good = path != NULL && identity != NULL && is_build_id(json_string_value(json_array_get(item, 1))),
-         is_new;
+         is_new = false;
     parts[0] = json_string_value(path);
     parts[1] = json_string_value(json_array_get(item, 1));
     for (size_t i = 0; good && i < IDENTITY; i++) {
