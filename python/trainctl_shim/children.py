@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that a Python process starts get a name among the processes of the run: `TRAINCTL_PROCESS`."""
+"""Programs that a Python process starts get a name among the processes of the run: `TRAINCTL_PYTHON_PROCESS`."""
 import functools
 import os
 
@@ -10,7 +10,7 @@ def _named(environment) -> dict:
     given = dict(os.environ if environment is None else environment)
     encoded = any(isinstance(key, bytes) for key in given)
     name = processes.next_child()
-    given[b"TRAINCTL_PROCESS" if encoded else "TRAINCTL_PROCESS"] = name.encode() if encoded else name
+    given[b"TRAINCTL_PYTHON_PROCESS" if encoded else "TRAINCTL_PYTHON_PROCESS"] = name.encode() if encoded else name
     return given
 
 
@@ -36,14 +36,14 @@ def patch_spawn(module) -> None:
     original = module.spawnv_passfds
 
     def spawnv_passfds(path, args, passfds):
-        before = os.environ.get("TRAINCTL_PROCESS")
-        os.environ["TRAINCTL_PROCESS"] = processes.next_child()
+        before = os.environ.get("TRAINCTL_PYTHON_PROCESS")
+        os.environ["TRAINCTL_PYTHON_PROCESS"] = processes.next_child()
         try:
             return original(path, args, passfds)
         finally:
             if before is None:
-                del os.environ["TRAINCTL_PROCESS"]
+                del os.environ["TRAINCTL_PYTHON_PROCESS"]
             else:
-                os.environ["TRAINCTL_PROCESS"] = before
+                os.environ["TRAINCTL_PYTHON_PROCESS"] = before
 
     module.spawnv_passfds = spawnv_passfds

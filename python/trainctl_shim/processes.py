@@ -2,13 +2,13 @@
 """A name for each process of a run that is the same in every repetition: its place in the tree of processes.
 
 The first is "0"; the k-th child that a process starts is its name, a point, and k. Forks are counted by
-`os.register_at_fork`, programs by `subprocess` and `multiprocessing` (`children`), which pass the name on in `TRAINCTL_PROCESS`. A
+`os.register_at_fork`, programs by `subprocess` and `multiprocessing` (`children`), which pass the name on in `TRAINCTL_PYTHON_PROCESS`. A
 child that is started past all of them (os.system, os.posix_spawn) has its parent's name. Children that one process
 starts from several threads are numbered in the order in which they come.
 """
 import os
 
-_state = {"path": os.environ.get("TRAINCTL_PROCESS", "0"), "children": 0, "next": None, "forked": False}
+_state = {"path": os.environ.get("TRAINCTL_PYTHON_PROCESS", "0"), "children": 0, "next": None, "forked": False}
 _after_fork = []
 
 
@@ -40,7 +40,7 @@ def _in_child() -> None:
     _state["path"] = _state["next"] or _state["path"]
     _state["children"] = 0
     _state["forked"] = True
-    os.environ["TRAINCTL_PROCESS"] = _state["path"]
+    os.environ["TRAINCTL_PYTHON_PROCESS"] = _state["path"]
 
 
 def run_after_fork() -> None:
@@ -54,7 +54,7 @@ def run_after_fork() -> None:
 
 def start() -> None:
     from . import hooks
-    os.environ["TRAINCTL_PROCESS"] = _state["path"]
+    os.environ["TRAINCTL_PYTHON_PROCESS"] = _state["path"]
     os.register_at_fork(before=_before, after_in_child=_in_child)
     os.register_at_fork(after_in_child=run_after_fork)
     hooks.on_import("subprocess", "children.patch_subprocess")

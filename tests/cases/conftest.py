@@ -62,7 +62,10 @@ class Lab:
     def __init__(self, folder):
         self.folder = folder
         self.env = {k: v for k, v in os.environ.items() if k in PASSED}
-        self.env.update(TRAINCTL_STORE=str(folder / "store"), XDG_CACHE_HOME=str(folder / "cache"))
+        folder.mkdir(exist_ok=True)
+        beside = folder.parent  # what is in the folder is recorded as code
+        self.plain_out = beside / "plain-out"
+        self.env.update(TRAINCTL_STORE=str(beside / "store"), XDG_CACHE_HOME=str(beside / "cache"))
 
     def write(self, name, text):
         path = self.folder / name
@@ -85,7 +88,7 @@ class Lab:
 
     def plain(self, command, expect=0, env=None):
         """The command alone, in an output folder of its own: standard output."""
-        out = self.folder / "plain-out"
+        out = self.plain_out
         out.mkdir(exist_ok=True)
         done = subprocess.run(["sh", "-c", command], cwd=self.folder, capture_output=True, text=True, check=False,
                               env={**self.env, "TRAINCTL_OUT": str(out), **(env or {})})
@@ -108,7 +111,7 @@ class Lab:
 
 @pytest.fixture
 def lab(tmp_path):
-    return Lab(tmp_path)
+    return Lab(tmp_path / "lab")
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def plain_epochs(lab, python, workers):
     import json
     lab.write("loader.py", LOADER)
     lab.plain("%s loader.py %d" % (python, workers))
-    return json.loads((lab.folder / "plain-out" / "epochs.json").read_text())
+    return json.loads((lab.plain_out / "epochs.json").read_text())
 
 
 @needs_torch
@@ -151,7 +151,7 @@ def test_a7_a_seed_of_the_scripts_own_reaches_the_workers(lab, python):
     lab.spec(command)
     run = lab.run()
     for name in ("drawn-1", "drawn-2", "1-init-0", "1-init-1", "2-init-1"):  # what the script chose, it gets
-        assert run.out(name) == (lab.folder / "plain-out" / name).read_text()
+        assert run.out(name) == (lab.plain_out / name).read_text()
     assert run.out("drawn-1") != run.out("drawn-2")
 
 
@@ -162,7 +162,7 @@ def test_a9_workers_seeded_with_their_number_alone_are_named(lab, python):
               "num_workers=workers, worker_init_fn=lambda worker: np.random.seed(worker))"))
     import json
     lab.plain(python + " number.py 2")
-    plain = columns(json.loads((lab.folder / "plain-out" / "epochs.json").read_text()), "numpy")
+    plain = columns(json.loads((lab.plain_out / "epochs.json").read_text()), "numpy")
     assert set(plain[0]) == set(plain[1]) == set(plain[2])
     lab.spec(python + " number.py 2", outputs=["epochs.json"])
     run = lab.run()

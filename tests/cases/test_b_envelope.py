@@ -157,7 +157,7 @@ def test_b20_a_variable_that_the_script_sets_too_late_is_there_in_time(lab, pyth
     outs = set()
     for _ in range(3):
         lab.plain(f"{python} train.py")
-        outs.add((lab.folder / "plain-out/kernel").read_text())
+        outs.add((lab.plain_out / "kernel").read_text())
     assert len(outs) > 1
     lab.spec(f"{python} train.py", outputs=["kernel"])
     assert lab.run().result == lab.run().result

@@ -23,9 +23,9 @@ def same_content(lab, python, name, output, *, script, inside="tensors"):
     """The program's bytes differ without and with trainctl; verify calls them identical and says what is the same."""
     lab.write(name, script)
     lab.plain("%s %s" % (python, name))
-    first = sha256(lab.folder / "plain-out" / output)
+    first = sha256(lab.plain_out / output)
     lab.plain("%s %s" % (python, name))
-    assert sha256(lab.folder / "plain-out" / output) != first, "the fault does not show"
+    assert sha256(lab.plain_out / output) != first, "the fault does not show"
     lab.spec("%s %s" % (python, name), outputs=[output])
     run = lab.run()
     said = lab.verify(run.id, "--keep")
@@ -298,7 +298,7 @@ def test_event_files_of_tensorboard_are_known_by_what_is_in_them(lab, python):
     assert lab.verify(run.id)["verdict"] == "identical"
     lab.write("tb.py", EVENTS.replace("NOISE", "(i == 3) * chance.random()"))
     said = lab.verify(lab.run().id, expect=1)
-    assert "'[4]/loss': 0." in said["reason"] and "ULPs apart" in said["reason"]
+    assert "'[4]/loss': " in said["reason"] and "ULPs apart" in said["reason"]
     lab.spec("%s tb.py 3" % python, outputs=["logs"])
     lab.trainctl("run", "exp.yaml", expect=1)
     assert "is cut short or damaged: record 5, at byte " in lab.stderr

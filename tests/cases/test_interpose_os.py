@@ -40,7 +40,7 @@ def test_a11_the_order_of_a_folder_does_not_decide_the_split(lab, python):
     assert sorted(raw) == sorted(names) and raw != sorted(raw), "the kernel's own order is another"
     lab.write("split.py", PROGRAM_THAT_SPLITS)
     lab.plain(python + " split.py")
-    plain = (lab.folder / "plain-out" / "train.txt").read_text()
+    plain = (lab.plain_out / "train.txt").read_text()
     lab.spec(python + " split.py", outputs=["train.txt"])
     first = lab.run().out("train.txt")
     assert first != plain
@@ -91,7 +91,7 @@ def test_b19_a_library_built_with_fast_math_does_not_change_all_later_arithmetic
 
     def plain(**env):
         lab.plain("./sum", env=env)
-        return (lab.folder / "plain-out" / "sum").read_text()
+        return (lab.plain_out / "sum").read_text()
     without = plain()
     assert plain(WITH_FILTER="1") == "0x0p+0\n" != without, "the library alone changes the sum"
     lab.spec("WITH_FILTER=1 ./sum", outputs=["sum"])
@@ -186,7 +186,7 @@ def test_planted_a_time_seeded_generator_is_named_and_repeats(lab):
 
     def plain():
         lab.plain("./init")
-        return (lab.folder / "plain-out" / "weights").read_text()
+        return (lab.plain_out / "weights").read_text()
     assert plain() != plain()
     lab.spec("./init", outputs=["weights"])
     run = lab.run()
