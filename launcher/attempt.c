@@ -123,14 +123,22 @@ static const char *child_folder(const tctl_attempt *a)
     return a->spec->command != NULL ? a->work_folder : a->folder;
 }
 
+/* A worker's sanitizer must be its first library; a command's programs are looked at one by one. */
+static bool may_preload(const tctl_attempt *a)
+{
+#ifdef TRAINCTL_SANITIZED
+    return a->spec->command != NULL;
+#else
+    (void)a;
+    return true;
+#endif
+}
+
 /* The library to preload; NULL where it is not to be, or cannot be. */
 static const char *interposer_of(tctl_arena *arena, const tctl_attempt *a)
 {
-#ifdef TRAINCTL_SANITIZED
-    if (a->spec->command == NULL)
-        return NULL; /* the worker's sanitizer must be the first library; a command's programs are looked at one by one */
-#endif
-    return a->spec->determinism.interposer ? own_library(arena, "libtrainctl-det.so") : NULL;
+    return a->spec->determinism.interposer && may_preload(a) ? own_library(arena, "libtrainctl-det.so")
+                                                             : NULL;
 }
 
 static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const char *out,
@@ -157,7 +165,8 @@ static tctl_status make_envelope(tctl_arena *arena, const tctl_attempt *a, const
         .recorded = a->envelope,
     };
     if (a->changed != NULL) {
-        request.probe = a->changed->library ? own_library(arena, "libtrainctl-probe.so") : NULL;
+        request.probe =
+            a->changed->library && may_preload(a) ? own_library(arena, "libtrainctl-probe.so") : NULL;
         request.variables = a->changed->variables;
         request.one_cpu = a->changed->one_cpu;
     }

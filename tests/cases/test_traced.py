@@ -4,6 +4,8 @@ import conftest
 import pytest
 
 TOY = conftest.BUILD / "tests/traced-toy"
+# A sanitizer's library must be the first of a program, so that nothing is preloaded into such a toy.
+IS_SANITIZED = any(name in TOY.read_bytes() for name in (b"libasan.so", b"libtsan.so", b"libclang_rt"))
 
 # What goes wrong, and the stage, the field and the element that must be named.
 STAGES = {
@@ -32,7 +34,8 @@ def test_the_stage_and_the_element_are_named(lab, field, every):
     assert (first["stage"], first["step"], first["field"]) == (stage, str(step), name), said["reason"]
     assert first["element"] == element and first["tensor"] == name and first["ulps"] > 0
     assert first["a"] != first["b"] and len(first["a"]) == 8
-    assert first["circumstances"] == ["clock"] and said["self"] == "disagrees"
+    assert said["self"] == "disagrees"
+    assert IS_SANITIZED or first["circumstances"] == ["clock"]
 
 
 def test_a_coarse_trace_leaves_the_stage_open_without_a_deep_look(lab):

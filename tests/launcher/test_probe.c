@@ -34,7 +34,8 @@ typedef struct applied {
 static applied apply(tctl_arena *arena, const tctl_spec *spec, uint32_t bits)
 {
     applied a;
-    const tctl_spec_request asked = {.set = (const char *const[]){"a=1", NULL}};
+    static const char *const set[] = {"a=1", NULL};
+    const tctl_spec_request asked = {.set = set};
     assert_int_equal(tctl_probe_apply(arena, bits, 85, spec, &asked, &a.spec, &a.asked, &a.changed, NULL),
                      TCTL_OK);
     return a;
