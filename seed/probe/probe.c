@@ -300,10 +300,12 @@ EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
     *b = (beginning){.start = start, .arg = arg};
     atomic_init(&b->holders, 2);
     int result = REAL(pthread_create)(thread, attr, run_thread, b);
-    if (result == 0 && serial_threads)
+    if (result != 0) { /* there is no other holder */
+        free(b);
+        return result;
+    }
+    if (serial_threads)
         wait_for(b);
-    else if (result != 0)
-        let_go(b);
     let_go(b);
-    return result;
+    return 0;
 }

@@ -26,7 +26,7 @@ static json_t *verdict_on(const char *was, const char *is, const char *data, con
                           const char *content)
 {
     const char *const texts[] = {was, is, data, divergence, content};
-    json_t *values[5];
+    json_t *values[5] = {NULL};
     for (size_t i = 0; i < 5; i++) {
         char block[2048];
         snprintf(block, sizeof block, "%s", texts[i] == NULL ? "" : texts[i]);
