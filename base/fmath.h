@@ -5,7 +5,8 @@
  *
  * All [any]; same bits for: run, threads, SIMD, compiler, CPU. Error bounds in units of the last place of the result,
  * checked by tests/base/test_fmath.c (every 397th float there; all floats with TRAINCTL_EXHAUSTIVE=1). A NaN that
- * comes out is 0x7fc00000. fmath_inline.h has the bodies, for loops that are to be vectorised.
+ * comes out is 0x7fc00000. fmath_inline.h and
+ * fmath_activation.h have the bodies, for loops that are to be vectorised.
  *
  * Examples (bits): tctl_expf(1) = 402df854, tctl_logf(10) = 40135d8e, tctl_tanhf(0.5) = 3eec9a9f.
  */
@@ -18,6 +19,19 @@ float tctl_expf(float x);   /* e^x, <= 1 ULP; 0 and inf outside the range; NaN f
 float tctl_logf(float x);   /* natural logarithm, <= 1 ULP; -inf at 0, NaN below */
 float tctl_log1pf(float x); /* log(1 + x), <= 1 ULP; keeps -0; -inf at -1, NaN below */
 float tctl_tanhf(float x);  /* <= 1 ULP; odd, keeps -0 */
+float tctl_sinf(float x);   /* <= 1 ULP for every finite x, however large; odd, keeps -0; NaN at infinity */
+float tctl_cosf(float x);   /* <= 1 ULP for every finite x; NaN at infinity */
+float tctl_erff(float x);   /* the error function, <= 1 ULP; odd, keeps -0 */
+
+/* Activation functions and their slopes (derivatives). The functions are within 1 ULP; the slopes of gelu and silu
+ * have a zero near -0.75 and -1.28, and are within 1 ULP or 1e-9, whichever is more. */
+float tctl_sigmoidf(float x); /* 1 / (1 + e^-x) */
+float tctl_siluf(float x);    /* x sigmoid(x); -0 at -inf */
+float tctl_silu_slopef(float x);
+float tctl_geluf(float x); /* x Phi(x), Phi the normal distribution; -0 at -inf */
+float tctl_gelu_slopef(float x);
+float tctl_gelu_tanhf(float x); /* x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 */
+float tctl_gelu_tanh_slopef(float x);
 /* sin and cos of 2 pi x for x in [0, 1]: what Box-Muller and cosine schedules need; absolute error <= 2^-24. */
 void tctl_sincos_turns(float x, float *ret_sin, float *ret_cos);
 /* cos(pi x) in double for x in [0, 1], absolute error <= 1e-15. */
