@@ -12,10 +12,20 @@ enum { MAX_ELEMENTS = INT32_MAX };
 
 /* ---- the input ----------------------------------------------------------------------------------------- */
 
+static bool is_tokens(const tctl_field *f)
+{
+    return f->rank == 1 && (f->dtype == TCTL_U8 || f->dtype == TCTL_I32 || f->dtype == TCTL_I64);
+}
+
 static tctl_status shape_of_field(const tctl_field *f, tctl_shape *ret, tctl_error *err)
 {
+    if (is_tokens(f)) {
+        *ret = (tctl_shape){2, f->dims[0], 1, 1};
+        return TCTL_OK;
+    }
     if (f->dtype != TCTL_F32)
-        return tctl_fail(err, TCTL_EINVAL, "the network's input '%s' must be f32", f->name);
+        return tctl_fail(err, TCTL_EINVAL,
+                         "the network's input '%s' must be f32, or token numbers [positions]", f->name);
     switch (f->rank) {
     case 1:
         *ret = (tctl_shape){1, 1, 1, f->dims[0]};
@@ -76,6 +86,11 @@ static tctl_status connect(tctl_network *net, const tctl_shape *input, tctl_oper
         if (from < TCTL_MODEL_INPUT || from >= (int32_t)index)
             return tctl_op_fail(self, err, "input %d does not stand before it", from);
         self->in[j] = from < 0 ? *input : net->operations[from].out;
+        if ((from < 0 && net->token_dtype) != ((self->op->flags & TCTL_OP_TAKES_TOKENS) != 0))
+            return tctl_op_fail(self, err,
+                                self->op->flags & TCTL_OP_TAKES_TOKENS
+                                    ? "needs token numbers: integers of the data, one per position"
+                                    : "its input is token numbers; an 'embedding' turns them into features");
         while (from >= 0 && (net->operations[from].op->flags & TCTL_OP_ALIAS))
             from = net->operations[from].sources[0];
         self->sources[j] = from;
@@ -99,6 +114,8 @@ static tctl_status build_operation(tctl_network *net, const tctl_network_request
     tctl_status st = connect(net, input, self, index, err);
     if (!st)
         st = self->op->infer(&site, self, err);
+    if (self->vocabulary && (net->vocabulary == 0 || self->vocabulary < net->vocabulary))
+        net->vocabulary = self->vocabulary;
     if (!st && !fits(&self->out, net->max_batch))
         st = tctl_op_fail(self, err, "output %s times batch %u has more than 2^31 elements",
                           tctl_shape_text(&self->out, text), net->max_batch);
@@ -124,10 +141,23 @@ static tctl_status check_readers(const tctl_network *net, const tctl_network_req
     return TCTL_OK;
 }
 
+/* A sequence has a class at each position; anything else is one class. */
 static tctl_status check_classes(tctl_network *net, const tctl_network_request *request, tctl_error *err)
 {
     const tctl_operation *last = &net->operations[net->n_operations - 1];
-    net->loss.classes = tctl_shape_count(&last->out);
+    const bool sequence = last->out.rank == 2;
+    if (sequence && last->out.height != (request->n_labels ? request->n_labels : 1))
+        return tctl_op_fail(
+            last, err, "the last operator has outputs at %lld positions; the data has %u labels a sample%s",
+            (long long)last->out.height, request->n_labels ? request->n_labels : 1,
+            request->n_labels ? "" : " (globalavgpool makes one of all positions)");
+    if (!sequence && request->n_labels > 1)
+        return tctl_op_fail(last, err,
+                            "the data has %u labels a sample; the last operator's output is no sequence",
+                            request->n_labels);
+    net->loss.labels = sequence ? last->out.height : 1;
+    net->loss.classes = tctl_shape_count(&last->out) / net->loss.labels;
+    net->loss.math = tctl_math_of(net->simd);
     net->loss.smoothing = request->label_smoothing;
     if (request->n_classes && net->loss.classes != (int64_t)request->n_classes)
         return tctl_op_fail(last, err, "the last operator has %lld outputs; the data has %u classes",
@@ -152,6 +182,8 @@ tctl_status tctl_build_operations(tctl_network *net, const tctl_network_request 
     tctl_status st = shape_of_field(request->input, &input, err);
     if (st)
         return st;
+    net->token_dtype = is_tokens(request->input) ? request->input->dtype : 0;
+    net->positions = input.height;
     if (!fits(&input, net->max_batch))
         return tctl_fail(err, TCTL_EINVAL, "the input times batch %u has more than 2^31 elements",
                          net->max_batch);

@@ -17,6 +17,10 @@ struct tctl_network {
     bool *computes_gradient; /* [n_operations]: somebody before it, or itself, has parameters */
     tctl_network_memory memory;
     tctl_loss loss;
+    int32_t token_dtype;  /* of the input if it is token numbers, else 0 */
+    int64_t positions;    /* token numbers of a sample */
+    int64_t vocabulary;   /* token numbers are below it */
+    int32_t *tokens;      /* [max_batch, positions], of the batch, checked */
     const float *outputs; /* of the last operation; NULL: it is the batch's x */
     float *output_gradient;
     float *activations; /* all that lives between operations: outputs, gradients, what is saved */

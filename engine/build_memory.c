@@ -261,10 +261,13 @@ static tctl_status allocate_scratch(tctl_network *net, tctl_error *err)
     net->scratch_stride = (net->scratch_stride + ELEMENTS - 1) / ELEMENTS * ELEMENTS;
     size_t floats = net->shared_floats + net->scratch_stride * tctl_pool_threads(net->pool);
     net->scratch = allocate_floats(floats);
-    net->loss.losses = allocate_floats(net->max_batch);
-    net->loss.right = calloc(net->max_batch, 1);
+    const size_t labels = (size_t)net->max_batch * (size_t)net->loss.labels;
+    net->loss.losses = allocate_floats(labels);
+    net->loss.right = calloc(labels, 1);
+    if (net->token_dtype)
+        net->tokens = calloc((size_t)net->max_batch * (size_t)net->positions, sizeof *net->tokens);
     net->memory.activation_bytes += floats * sizeof(float);
-    return net->scratch && net->loss.losses && net->loss.right
+    return net->scratch && net->loss.losses && net->loss.right && (net->tokens || !net->token_dtype)
                ? TCTL_OK
                : tctl_fail_memory(err, floats * sizeof(float));
 }

@@ -20,6 +20,7 @@ void tctl_network_destroy(tctl_network *net)
     free(net->scratch);
     free(net->loss.losses);
     free(net->loss.right);
+    free(net->tokens);
     tctl_arena_destroy(net->arena);
     free(net);
 }
@@ -94,11 +95,34 @@ static tctl_status check_batch(const tctl_network *net, const tctl_network_batch
                          net->max_batch);
     if (!(b->divisor > 0))
         return tctl_fail(err, TCTL_EINVAL, "the divisor of a batch is %g; it must be positive", b->divisor);
-    for (uint32_t i = 0; i < b->n; i++) {
+    const int64_t labels = net->loss.labels;
+    for (int64_t i = 0; i < b->n * labels; i++) {
         if (b->labels[i] < 0 || b->labels[i] >= net->loss.classes)
             return tctl_fail(err, TCTL_EFORMAT, "sample %llu has label %lld; labels are 0 to %lld",
-                             (unsigned long long)b->indices[i], (long long)b->labels[i],
+                             (unsigned long long)b->indices[i / labels], (long long)b->labels[i],
                              (long long)net->loss.classes - 1);
+    }
+    return TCTL_OK;
+}
+
+static int64_t token_at(const tctl_network *net, const void *tokens, int64_t i)
+{
+    if (net->token_dtype == TCTL_U8)
+        return ((const uint8_t *)tokens)[i];
+    return net->token_dtype == TCTL_I32 ? ((const int32_t *)tokens)[i] : ((const int64_t *)tokens)[i];
+}
+
+/* The batch's token numbers, checked, for the operators. */
+static tctl_status take_tokens(tctl_network *net, const tctl_network_batch *b, tctl_error *err)
+{
+    for (int64_t i = 0; net->token_dtype && i < b->n * net->positions; i++) {
+        int64_t token = token_at(net, b->tokens, i);
+        if (token < 0 || token >= net->vocabulary)
+            return tctl_fail(err, TCTL_EFORMAT,
+                             "sample %llu has token %lld at position %lld; tokens are 0 to %lld",
+                             (unsigned long long)b->indices[i / net->positions], (long long)token,
+                             (long long)(i % net->positions), (long long)net->vocabulary - 1);
+        net->tokens[i] = (int32_t)token;
     }
     return TCTL_OK;
 }
@@ -108,6 +132,7 @@ static tctl_op_call call_of(const tctl_network *net, const tctl_network_batch *b
     return (tctl_op_call){.self = self,
                           .batch = b,
                           .n = b->n,
+                          .tokens = net->tokens,
                           .pool = net->pool,
                           .simd = net->simd,
                           .shared = net->scratch,
@@ -137,6 +162,8 @@ static tctl_status run(tctl_network *net, const tctl_network_batch *b, bool trai
                        tctl_network_result *ret, tctl_error *err)
 {
     tctl_status st = check_batch(net, b, err);
+    if (!st)
+        st = take_tokens(net, b, err);
     if (st)
         return st;
     compute(net, b, training);
@@ -144,7 +171,7 @@ static tctl_status run(tctl_network *net, const tctl_network_batch *b, bool trai
     float sum;
     uint64_t correct;
     tctl_loss_forward(&net->loss, net->pool, outputs, b->labels, b->n, &sum, &correct);
-    *ret = (tctl_network_result){.loss = (float)((double)sum / b->divisor),
+    *ret = (tctl_network_result){.loss = (float)((double)sum / (b->divisor * (double)net->loss.labels)),
                                  .correct = correct,
                                  .outputs = outputs,
                                  .n_classes = (uint32_t)net->loss.classes};
@@ -166,10 +193,13 @@ tctl_status tctl_network_evaluate(tctl_network *net, const tctl_network_batch *b
 tctl_status tctl_network_backward(tctl_network *net, const tctl_network_batch *b, tctl_error *err)
 {
     tctl_status st = check_batch(net, b, err);
+    if (!st)
+        st = take_tokens(net, b, err);
     if (st || !net->output_gradient)
         return st;
     tctl_loss_backward(&net->loss, net->pool, net->outputs, b->labels, b->n,
-                       (float)(b->loss_scale / b->divisor), net->output_gradient);
+                       (float)(b->loss_scale / (b->divisor * (double)net->loss.labels)),
+                       net->output_gradient);
     for (uint32_t i = net->n_operations; i-- > 0;) {
         const tctl_operation *self = &net->operations[i];
         if ((self->op->flags & TCTL_OP_ALIAS) || !net->computes_gradient[i])

@@ -27,9 +27,10 @@ typedef struct tctl_network tctl_network;
 typedef struct tctl_network_request {
     const tctl_model *model;
     const tctl_model_service *models;
-    const tctl_field *input; /* f32 [H,W,C] or [features] */
+    const tctl_field *input; /* f32 [H,W,C] or [features], or token numbers u8, i32 or i64 [positions] */
     uint32_t max_batch;
     uint32_t n_classes;     /* the last operator's output must have as many elements; 0: whatever it has */
+    uint32_t n_labels;      /* of a sample: 0 for one, else one per position of the output sequence */
     double label_smoothing; /* 0 <= e < 1 */
     uint64_t seed;          /* initial weights: stream "init.<node>.<parameter>"; dropout: "dropout.<node>" */
     tctl_pool *pool;
@@ -43,7 +44,7 @@ void tctl_network_destroy(tctl_network *); /* NULL is fine */
 
 /* The operators' option tables: for trainctl.trainer/1, whose descriptor is constant data that is read without running
  * code, so a function would not do. TCTL_NETWORK_OPS is their number. */
-enum { TCTL_NETWORK_OPS = 9 };
+enum { TCTL_NETWORK_OPS = 22 };
 extern const tctl_op_schema tctl_network_op_table[TCTL_NETWORK_OPS];
 
 /* The flat arrays, 64-byte aligned, and what lies in them. Live as long as the network. */
@@ -57,20 +58,21 @@ typedef struct tctl_network_memory {
 const tctl_network_memory *tctl_network_memory_of(tctl_network *);
 
 typedef struct tctl_network_batch {
-    const float *x;          /* [n, input dims] */
-    const int64_t *labels;   /* [n], 0..classes-1; anything else is TCTL_EFORMAT naming the sample */
+    const float *x;          /* [n, input dims]; unused if the input is token numbers */
+    const void *tokens;      /* [n, positions] token numbers, of the input field's type */
+    const int64_t *labels;   /* [n, labels], 0..classes-1; anything else is TCTL_EFORMAT naming the sample */
     const uint64_t *indices; /* [n] global sample indices: addresses of dropout */
     uint32_t n;
-    uint32_t step;     /* `when` of dropout's addresses */
-    double divisor;    /* per-sample losses and gradients are divided by it */
+    uint32_t step;  /* `when` of dropout's addresses */
+    double divisor; /* per-sample losses (means over the sample's labels) and gradients are divided by it */
     double loss_scale; /* gradients are multiplied by it; a power of two */
     bool accumulate;   /* add to the gradients that are there */
 } tctl_network_batch;
 
 typedef struct tctl_network_result {
     float loss;           /* sum of the samples' losses / divisor */
-    uint64_t correct;     /* samples whose largest output is at the label; ties go to the lowest class */
-    const float *outputs; /* [n, n_classes] logits, valid until the next call */
+    uint64_t correct;     /* labels at which the largest output is; ties go to the lowest class */
+    const float *outputs; /* [n, labels, n_classes] logits, valid until the next call */
     uint32_t n_classes;
 } tctl_network_result;
 

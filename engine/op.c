@@ -29,6 +29,8 @@ const char *tctl_shape_text(const tctl_shape *s, char out[TCTL_OP_TEXT])
 {
     if (s->rank == 1)
         snprintf(out, TCTL_OP_TEXT, "%lld", (long long)s->channels);
+    else if (s->rank == 2)
+        snprintf(out, TCTL_OP_TEXT, "%lld x %lld", (long long)s->height, (long long)s->channels);
     else
         snprintf(out, TCTL_OP_TEXT, "%lld x %lld x %lld", (long long)s->height, (long long)s->width,
                  (long long)s->channels);
@@ -91,6 +93,22 @@ tctl_status tctl_op_bool(const tctl_operation *self, const char *name, bool *ret
         return fail_missing(self, name, err);
     *ret = attr ? attr->i != 0 : strcmp(option->default_yaml, "true") == 0;
     return TCTL_OK;
+}
+
+tctl_status tctl_op_choice(const tctl_operation *self, const char *name, uint32_t *ret, tctl_error *err)
+{
+    const tctl_option *option = find_option(self, name);
+    const tctl_attr *attr = tctl_node_attr(self->node, name);
+    const char *word = attr ? attr->text : option->default_yaml;
+    if (!word)
+        return fail_missing(self, name, err);
+    for (uint32_t i = 0; option->choices[i]; i++) {
+        if (strcmp(word, option->choices[i]) == 0) {
+            *ret = i;
+            return TCTL_OK;
+        }
+    }
+    return tctl_op_fail(self, err, "%s is '%s', which is not one of its words", name, word);
 }
 
 /* ---- parameters ---------------------------------------------------------------------------------------- */

@@ -20,9 +20,12 @@
 #include "engine/gemm/gemm.h"
 #include "engine/network.h"
 
-/* Of one sample, channels last. Features without an image are 1 x 1 x channels with rank 1. */
+/*
+ * Of one sample, channels last. Rank 3 is an image, height x width x channels. Rank 2 is a sequence: `height` positions
+ * with `channels` features each, width 1; what works on pixels works on positions. Rank 1 is features: 1 x 1 x channels.
+ */
 typedef struct tctl_shape {
-    int32_t rank; /* 1 or 3 */
+    int32_t rank; /* 1, 2 or 3 */
     int64_t height, width, channels;
 } tctl_shape;
 
@@ -54,6 +57,7 @@ typedef struct tctl_operation {
     size_t saved_bytes;                          /* kept from the training forward to the backward */
     size_t shared_floats;                        /* scratch of one call, all threads together */
     size_t scratch_floats;                       /* scratch of one call, for each thread */
+    int64_t vocabulary;                          /* token numbers are below it; 0: it takes none */
 
     /* bound by the builder; x of the network's input changes with each batch */
     const float *x[TCTL_NODE_MAX_INPUTS]; /* [n, in[j]] */
@@ -77,7 +81,8 @@ typedef struct tctl_op_site {
 typedef struct tctl_op_call {
     const tctl_operation *self;
     const tctl_network_batch *batch;
-    int64_t n; /* samples */
+    int64_t n;             /* samples */
+    const int32_t *tokens; /* [n, positions] if the network's input is token numbers */
     tctl_pool *pool;
     const tctl_simd *simd;
     float *shared;
@@ -95,7 +100,8 @@ enum {
     TCTL_OP_KEEPS_OUTPUT = 1u << 1,      /* backward reads y */
     TCTL_OP_IN_PLACE = 1u << 2,          /* y may be x[0] */
     TCTL_OP_GRADIENT_IN_PLACE = 1u << 3, /* dx[0] may be dy, unless add_dx[0] */
-    TCTL_OP_ALIAS = 1u << 4              /* y is x[0] under another shape; there is nothing to compute */
+    TCTL_OP_ALIAS = 1u << 4,             /* y is x[0] under another shape; there is nothing to compute */
+    TCTL_OP_TAKES_TOKENS = 1u << 5       /* its input is token numbers, call->tokens; there is no x */
 };
 
 struct tctl_op {
@@ -120,13 +126,15 @@ tctl_status tctl_op_fail(const tctl_operation *, tctl_error *err, const char *fm
     TCTL_PRINTF(3, 4);
 tctl_status tctl_op_fail_memory(const tctl_operation *, tctl_error *err) TCTL_COLD;
 
-/* "28 x 28 x 1" or "128": for messages. */
+/* "28 x 28 x 1", "64 x 128" or "128": for messages. */
 const char *tctl_shape_text(const tctl_shape *, char out[TCTL_OP_TEXT]);
 
 /* An option of the node, else the table's default; checked against the table's range. */
 tctl_status tctl_op_int(const tctl_operation *, const char *option, int64_t *ret, tctl_error *err);
 tctl_status tctl_op_real(const tctl_operation *, const char *option, double *ret, tctl_error *err);
 tctl_status tctl_op_bool(const tctl_operation *, const char *option, bool *ret, tctl_error *err);
+/* Which of the option's words. */
+tctl_status tctl_op_choice(const tctl_operation *, const char *option, uint32_t *ret, tctl_error *err);
 
 /* Declares the next parameter (trained) or buffer (not trained) "NODE.name". */
 tctl_status tctl_op_add_parameter(const tctl_op_site *, tctl_operation *, const char *name, int32_t rank,
@@ -160,11 +168,26 @@ enum {
     TCTL_OP_GLOBALAVGPOOL,
     TCTL_OP_ADD,
     TCTL_OP_FLATTEN,
-    TCTL_OP_DROPOUT
+    TCTL_OP_DROPOUT,
+    TCTL_OP_GELU,
+    TCTL_OP_SILU,
+    TCTL_OP_SIGMOID,
+    TCTL_OP_TANH,
+    TCTL_OP_SCALE,
+    TCTL_OP_AVGPOOL,
+    TCTL_OP_CONCAT,
+    TCTL_OP_TOKENS,
+    TCTL_OP_LAYERNORM,
+    TCTL_OP_EMBEDDING,
+    TCTL_OP_POSITION,
+    TCTL_OP_ATTENTION,
+    TCTL_OP_CONVTRANSPOSE
 };
 
 extern const tctl_op tctl_op_conv, tctl_op_linear, tctl_op_batchnorm, tctl_op_relu, tctl_op_maxpool,
-    tctl_op_globalavgpool, tctl_op_add, tctl_op_flatten, tctl_op_dropout;
+    tctl_op_globalavgpool, tctl_op_add, tctl_op_flatten, tctl_op_dropout, tctl_op_gelu, tctl_op_silu,
+    tctl_op_sigmoid, tctl_op_tanh, tctl_op_scale, tctl_op_avgpool, tctl_op_concat, tctl_op_tokens,
+    tctl_op_layernorm, tctl_op_embedding, tctl_op_position, tctl_op_attention, tctl_op_convtranspose;
 
 /* NULL if there is none of that name. */
 const tctl_op *tctl_op_find(const char *name);

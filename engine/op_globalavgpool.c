@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * globalavgpool: the mean of each channel over the image. The sum is one chain over (row, column) ascending; for
+ * globalavgpool: the mean of each channel over the image, or over the positions of a sequence. The sum is one chain over (row, column) ascending; for
  * images of more than TCTL_LEAF_TERMS positions it is the tree over the image's leaves (tree.h). dx = dy / positions.
  */
 #include "engine/op.h"
@@ -9,8 +9,8 @@
 static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_error *err)
 {
     char text[TCTL_OP_TEXT];
-    if (self->in[0].rank != 3)
-        return tctl_op_fail(self, err, "needs an image [height, width, channels]; its input is %s",
+    if (self->in[0].rank == 1)
+        return tctl_op_fail(self, err, "needs an image or a sequence; its input is %s",
                             tctl_shape_text(&self->in[0], text));
     tctl_leaves *leaves = tctl_arena_take(site->arena, sizeof *leaves);
     if (!leaves)

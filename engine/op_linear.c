@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear: y = x W + b over features. A 1 x 1 convolution of a 1 x 1 image. */
+/* linear: y = x W + b over features, or over the features of each position of a sequence. A 1 x 1 convolution. */
 #include <math.h>
 
 #include "engine/conv.h"
@@ -7,7 +7,7 @@
 static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_error *err)
 {
     char text[TCTL_OP_TEXT];
-    if (self->in[0].rank != 1)
+    if (self->in[0].rank == 3)
         return tctl_op_fail(self, err, "needs features, and its input is an image %s; put flatten before it",
                             tctl_shape_text(&self->in[0], text));
     tctl_conv *c = tctl_arena_take(site->arena, sizeof *c);
@@ -20,9 +20,16 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
         return st;
     c->in = self->in[0].channels;
     c->groups = 1;
-    c->window = (tctl_window){
-        .height = 1, .width = 1, .out_height = 1, .out_width = 1, .kernel = 1, .stride = 1, .dilation = 1};
-    self->out = (tctl_shape){1, 1, 1, c->out};
+    const int64_t positions = self->in[0].height;
+    c->window = (tctl_window){.height = positions,
+                              .width = 1,
+                              .out_height = positions,
+                              .out_width = 1,
+                              .kernel = 1,
+                              .stride = 1,
+                              .dilation = 1};
+    self->out = self->in[0];
+    self->out.channels = c->out;
     st = tctl_op_add_parameter(site, self, "weight", 2, (const int64_t[]){c->in, c->out}, 0, err);
     if (!st && c->bias)
         st = tctl_op_add_parameter(site, self, "bias", 1, &c->out, TCTL_PARAMETER_NO_DECAY, err);

@@ -52,6 +52,65 @@ static const tctl_option dropout[] = {
      "probability that an element becomes zero", "0.1.0"},
 };
 
+static const char *const gelu_forms[] = {"erf", "tanh", NULL};
+
+static const tctl_option gelu[] = {
+    {"form", TCTL_ENUM, SEMANTIC, "erf", 0, 0, 0, 0, gelu_forms, NULL,
+     "the function itself, or its older approximation by tanh", "0.1.0"},
+};
+
+static const tctl_option scale[] = {
+    {"by", TCTL_REAL, REQUIRED, NULL, 0, 0, -1e30, 1e30, NULL, NULL, "what every element is multiplied by",
+     "0.1.0"},
+};
+
+static const tctl_option avgpool[] = {
+    {"kernel", TCTL_INT, REQUIRED, NULL, 1, 64, 0, 0, NULL, "pixels", "height and width of the window",
+     "0.1.0"},
+    {"stride", TCTL_INT, SEMANTIC, NULL, 1, 64, 0, 0, NULL, "pixels",
+     "step of the window; the kernel if not given", "0.1.0"},
+};
+
+static const tctl_option layernorm[] = {
+    {"eps", TCTL_REAL, SEMANTIC, "1e-5", 0, 0, 1e-12, 1, NULL, NULL, "added to the variance before the root",
+     "0.1.0"},
+    {"affine", TCTL_BOOL, SEMANTIC, "true", 0, 0, 0, 0, NULL, NULL,
+     "scale and shift each channel by learned numbers", "0.1.0"},
+};
+
+static const tctl_option embedding[] = {
+    {"vocabulary", TCTL_INT, REQUIRED, NULL, 1, 16777216, 0, 0, NULL, "tokens",
+     "how many token numbers there are; they begin with 0", "0.1.0"},
+    {"out", TCTL_INT, REQUIRED, NULL, 1, 65536, 0, 0, NULL, "features", "learned features of each token",
+     "0.1.0"},
+    {"deviation", TCTL_REAL, SEMANTIC, "1", 0, 0, 0, 1000, NULL, NULL,
+     "standard deviation of the initial weights", "0.1.0"},
+};
+
+static const tctl_option position[] = {
+    {"deviation", TCTL_REAL, SEMANTIC, "0.02", 0, 0, 0, 1000, NULL, NULL,
+     "standard deviation of the initial weights", "0.1.0"},
+};
+
+static const tctl_option attention[] = {
+    {"heads", TCTL_INT, SEMANTIC, "1", 1, 1024, 0, 0, NULL, NULL,
+     "features are cut into this many parts, each with its own attention", "0.1.0"},
+    {"causal", TCTL_BOOL, SEMANTIC, "false", 0, 0, 0, 0, NULL, NULL,
+     "a position sees itself and those before it", "0.1.0"},
+};
+
+static const tctl_option convtranspose[] = {
+    {"out", TCTL_INT, REQUIRED, NULL, 1, 65536, 0, 0, NULL, "channels", "output channels", "0.1.0"},
+    {"kernel", TCTL_INT, REQUIRED, NULL, 1, 64, 0, 0, NULL, "pixels", "height and width of the kernel",
+     "0.1.0"},
+    {"stride", TCTL_INT, SEMANTIC, "1", 1, 64, 0, 0, NULL, "pixels",
+     "distance of the kernel's copies in the output", "0.1.0"},
+    {"pad", TCTL_INT, SEMANTIC, "0", 0, 1024, 0, 0, NULL, "pixels", "cut off on each side of the output",
+     "0.1.0"},
+    {"bias", TCTL_BOOL, SEMANTIC, "true", 0, 0, 0, 0, NULL, NULL,
+     "add a learned number to each output channel", "0.1.0"},
+};
+
 #define OPTIONS(table) (table), TCTL_COUNT_OF(table)
 
 const tctl_op_schema tctl_network_op_table[TCTL_NETWORK_OPS] = {
@@ -67,11 +126,37 @@ const tctl_op_schema tctl_network_op_table[TCTL_NETWORK_OPS] = {
                          1, 0},
     [TCTL_OP_DROPOUT] = {"dropout", "elements become zero at random while training", OPTIONS(dropout), 1, 1,
                          0},
+    [TCTL_OP_GELU] = {"gelu", "x times the normal distribution's function of x", OPTIONS(gelu), 1, 1, 0},
+    [TCTL_OP_SILU] = {"silu", "x times the sigmoid of x (swish)", NULL, 0, 1, 1, 0},
+    [TCTL_OP_SIGMOID] = {"sigmoid", "1 / (1 + e^-x)", NULL, 0, 1, 1, 0},
+    [TCTL_OP_TANH] = {"tanh", "the hyperbolic tangent", NULL, 0, 1, 1, 0},
+    [TCTL_OP_SCALE] = {"scale", "every element times one number that is not learned", OPTIONS(scale), 1, 1,
+                       0},
+    [TCTL_OP_AVGPOOL] = {"avgpool", "the mean of each window", OPTIONS(avgpool), 1, 1, 0},
+    [TCTL_OP_CONCAT] = {"concat", "the channels of several inputs, one after the other", NULL, 0, 2,
+                        TCTL_NODE_MAX_INPUTS, 0},
+    [TCTL_OP_TOKENS] = {"tokens", "an image becomes a sequence of its pixels, row after row", NULL, 0, 1, 1,
+                        0},
+    [TCTL_OP_LAYERNORM] = {"layernorm", "the channels of each position are brought to mean 0 and variance 1",
+                           OPTIONS(layernorm), 1, 1, 0},
+    [TCTL_OP_EMBEDDING] = {"embedding", "learned features for each token number", OPTIONS(embedding), 1, 1,
+                           0},
+    [TCTL_OP_POSITION] = {"position", "adds learned features to each position of a sequence",
+                          OPTIONS(position), 1, 1, 0},
+    [TCTL_OP_ATTENTION] = {"attention",
+                           "every position takes a mean of all, weighted by likeness; q, k and v are side by "
+                           "side in one input, or three inputs",
+                           OPTIONS(attention), 1, 3, 0},
+    [TCTL_OP_CONVTRANSPOSE] = {"convtranspose", "the transpose of a convolution: images become larger",
+                               OPTIONS(convtranspose), 1, 1, 0},
 };
 
 static const tctl_op *const all[TCTL_NETWORK_OPS] = {
-    &tctl_op_conv,          &tctl_op_linear, &tctl_op_batchnorm, &tctl_op_relu,    &tctl_op_maxpool,
-    &tctl_op_globalavgpool, &tctl_op_add,    &tctl_op_flatten,   &tctl_op_dropout,
+    &tctl_op_conv,          &tctl_op_linear,        &tctl_op_batchnorm, &tctl_op_relu,      &tctl_op_maxpool,
+    &tctl_op_globalavgpool, &tctl_op_add,           &tctl_op_flatten,   &tctl_op_dropout,   &tctl_op_gelu,
+    &tctl_op_silu,          &tctl_op_sigmoid,       &tctl_op_tanh,      &tctl_op_scale,     &tctl_op_avgpool,
+    &tctl_op_concat,        &tctl_op_tokens,        &tctl_op_layernorm, &tctl_op_embedding, &tctl_op_position,
+    &tctl_op_attention,     &tctl_op_convtranspose,
 };
 
 const tctl_op *tctl_op_find(const char *name)

@@ -5,7 +5,8 @@
  *   REAL float,  FMA fmaf            the chains and trees of docs/numerics.md: the engine must give these bits
  *   REAL double, FMA a * b + c       what finite differences are taken of
  *
- * Define REAL, FMA, EXP, LOG, SQRT, and NAME(x) before.
+ * Define REAL, FMA, EXP, LOG, SQRT, and NAME(x) before; and NAME(activation)(op, x), NAME(slope)(op, x, y) for functions
+ * of one number.
  */
 
 typedef struct NAME(value) {
@@ -18,7 +19,7 @@ typedef struct NAME(value) {
 
 typedef struct NAME(net) {
     const toy *t;
-    int64_t n, classes;
+    int64_t n, classes, labels;
     REAL *param[2 * TOY_MAX_OPS], *grad[2 * TOY_MAX_OPS];
     int64_t size[2 * TOY_MAX_OPS];
     REAL *running[2 * TOY_MAX_OPS];
@@ -295,7 +296,7 @@ static void NAME(maxpool_backward)(const toy_op *o, int64_t n, NAME(value) * in,
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------ */
+/* ---- what the graph knows ------------------------------------------------------------------------------ */
 
 static NAME(value) * NAME(source)(NAME(net) * net, int from, int i)
 {
@@ -308,11 +309,21 @@ static int64_t NAME(count)(const NAME(value) * v)
     return v->h * v->w * v->c;
 }
 
+static void NAME(add_gradient)(NAME(value) * in, int64_t p, REAL g)
+{
+    in->dy[p] = in->written ? in->dy[p] + g : g;
+}
+
+#include "reference_sequence.h"
+
+/* ---- the whole ------------------------------------------------------------------------------------------ */
+
 static void NAME(shape)(const toy_op *o, const NAME(value) * in, NAME(value) * out)
 {
     *out = (NAME(value)){.h = in->h, .w = in->w, .c = in->c};
     int64_t kernel = o->kernel, dilation = o->dilation ? o->dilation : 1;
-    int64_t stride = o->stride ? o->stride : strcmp(o->op, "maxpool") == 0 ? kernel : 1;
+    const bool pool = strcmp(o->op, "maxpool") == 0 || strcmp(o->op, "avgpool") == 0;
+    int64_t stride = o->stride ? o->stride : pool ? kernel : 1;
     if (kernel) {
         out->h = (in->h + 2 * o->pad - dilation * (kernel - 1) - 1) / stride + 1;
         out->w = (in->w + 2 * o->pad - dilation * (kernel - 1) - 1) / stride + 1;
@@ -323,6 +334,14 @@ static void NAME(shape)(const toy_op *o, const NAME(value) * in, NAME(value) * o
         out->h = out->w = 1;
     if (strcmp(o->op, "flatten") == 0)
         *out = (NAME(value)){.h = 1, .w = 1, .c = NAME(count)(in)};
+    if (strcmp(o->op, "tokens") == 0)
+        *out = (NAME(value)){.h = in->h * in->w, .w = 1, .c = in->c};
+    if (strcmp(o->op, "attention") == 0 && !o->from3)
+        out->c = in->c / 3;
+    if (strcmp(o->op, "convtranspose") == 0) {
+        out->h = (in->h - 1) * stride + kernel - 2 * o->pad;
+        out->w = (in->w - 1) * stride + kernel - 2 * o->pad;
+    }
 }
 
 static void NAME(add_param)(NAME(net) * net, int64_t size)
@@ -338,6 +357,8 @@ static void NAME(create)(NAME(net) * net, const toy *t, int64_t n)
     *net = (NAME(net)){.t = t, .n = n, .n_ops = (int)toy_count(t)};
     net->input =
         (NAME(value)){.h = t->height ? t->height : 1, .w = t->height ? t->width : 1, .c = t->channels};
+    if (toy_tokens(t))
+        net->input = (NAME(value)){.h = t->channels, .w = 1, .c = 1};
     net->input.y = NAME(array)(n * NAME(count)(&net->input));
     net->input.dy = NAME(array)(n * NAME(count)(&net->input));
     for (int i = 0; i < net->n_ops; i++) {
@@ -345,27 +366,37 @@ static void NAME(create)(NAME(net) * net, const toy *t, int64_t n)
         const NAME(value) *in = NAME(source)(net, o->from, i);
         NAME(value) *v = &net->values[i];
         NAME(shape)(o, in, v);
+        if (strcmp(o->op, "concat") == 0) {
+            v->c += NAME(source)(net, o->from2, i)->c;
+            v->c += o->from3 ? NAME(source)(net, o->from3, i)->c : 0;
+        }
         v->y = NAME(array)(n * NAME(count)(v));
         v->dy = NAME(array)(n * NAME(count)(v));
         v->winner = calloc((size_t)(n * NAME(count)(v)), sizeof *v->winner);
-        v->mean = NAME(array)(v->c);
-        v->inv = NAME(array)(v->c);
+        v->mean = NAME(array)(v->c + n * v->h * v->w); /* of a channel, or of a position */
+        v->inv = NAME(array)(v->c + n * v->h * v->w);
         net->running[2 * i] = NAME(array)(v->c);
         net->running[2 * i + 1] = NAME(array)(v->c);
         for (int64_t c = 0; c < v->c; c++)
             net->running[2 * i + 1][c] = 1;
-        if (strcmp(o->op, "conv") == 0 || strcmp(o->op, "linear") == 0) {
+        if (strcmp(o->op, "embedding") == 0)
+            NAME(add_param)(net, o->vocabulary * v->c);
+        if (strcmp(o->op, "position") == 0)
+            NAME(add_param)(net, NAME(count)(v));
+        if (strcmp(o->op, "conv") == 0 || strcmp(o->op, "linear") == 0 ||
+            strcmp(o->op, "convtranspose") == 0) {
             int64_t taps = o->kernel ? o->kernel * o->kernel : 1;
             NAME(add_param)(net, taps * (in->c / (o->groups ? o->groups : 1)) * v->c);
             if (!o->no_bias)
                 NAME(add_param)(net, v->c);
         }
-        if (strcmp(o->op, "batchnorm") == 0 && !o->not_affine) {
+        if ((strcmp(o->op, "batchnorm") == 0 || strcmp(o->op, "layernorm") == 0) && !o->not_affine) {
             NAME(add_param)(net, v->c);
             NAME(add_param)(net, v->c);
         }
     }
-    net->classes = NAME(count)(&net->values[net->n_ops - 1]);
+    net->labels = t->ops[0].labels ? t->ops[0].labels : 1;
+    net->classes = NAME(count)(&net->values[net->n_ops - 1]) / net->labels;
 }
 
 static void NAME(destroy)(NAME(net) * net)
@@ -427,6 +458,8 @@ static void NAME(forward_op)(NAME(net) * net, int i, int *param)
     } else if (strcmp(o->op, "dropout") == 0) {
         for (int64_t p = 0; p < total; p++)
             v->y[p] = NAME(kept)(net, o, i, p, size) ? in->y[p] * (REAL)(1 / (1 - o->p)) : 0;
+    } else if (NAME(is_more)(o)) {
+        NAME(forward_more)(net, i, param);
     } else {
         memcpy(v->y, in->y, (size_t)total * sizeof(REAL));
     }
@@ -437,8 +470,8 @@ static void NAME(loss_and_gradient)(NAME(net) * net)
     const int64_t k = net->classes;
     const double e = net->t->smoothing;
     NAME(value) *v = &net->values[net->n_ops - 1];
-    REAL *losses = NAME(array)(net->n);
-    for (int64_t s = 0; s < net->n; s++) {
+    REAL *losses = NAME(array)(net->n * net->labels);
+    for (int64_t s = 0; s < net->n * net->labels; s++) {
         const REAL *z = v->y + s * k;
         REAL max = z[0], sum = 0, shifted = 0;
         for (int64_t j = 1; j < k; j++)
@@ -450,19 +483,21 @@ static void NAME(loss_and_gradient)(NAME(net) * net)
         int64_t label = net->batch.labels[s];
         REAL target = (REAL)(1 - e) * (z[label] - max);
         losses[s] = LOG(sum) - (e > 0 ? target + (REAL)(e / (double)k) * shifted : target);
-        REAL scale = (REAL)(net->batch.loss_scale / net->batch.divisor);
+        REAL scale = (REAL)(net->batch.loss_scale / (net->batch.divisor * (double)net->labels));
         for (int64_t j = 0; j < k; j++)
             v->dy[s * k + j] =
                 (EXP(z[j] - max) / sum - (REAL)(j == label ? 1 - e + e / (double)k : e / (double)k)) * scale;
     }
     NAME(column) column = {.a = losses, .channels = 1};
-    net->loss = (REAL)((double)NAME(tree_sum)(net->n, 1, 1, NAME(chain_plain), &column) / net->batch.divisor);
+    net->loss = (REAL)((double)NAME(tree_sum)(net->n, net->labels, 1, NAME(chain_plain), &column) /
+                       (net->batch.divisor * (double)net->labels));
     free(losses);
     v->written = true;
 }
 
 static void NAME(forward)(NAME(net) * net)
 {
+    net->input.written = false;
     int param = 0;
     for (int i = 0; i < net->n_ops; i++) {
         NAME(forward_op)(net, i, &param);
@@ -471,16 +506,15 @@ static void NAME(forward)(NAME(net) * net)
     NAME(loss_and_gradient)(net);
 }
 
-static void NAME(add_gradient)(NAME(value) * in, int64_t p, REAL g)
-{
-    in->dy[p] = in->written ? in->dy[p] + g : g;
-}
-
 static void NAME(backward_op)(NAME(net) * net, int i, int *param)
 {
     const toy_op *o = &net->t->ops[i];
     NAME(value) *in = NAME(source)(net, o->from, i), *v = &net->values[i];
     const int64_t size = NAME(count)(v), total = net->n * size;
+    if (NAME(is_more)(o)) {
+        NAME(backward_more)(net, i, param);
+        return;
+    }
     if (strcmp(o->op, "conv") == 0 || strcmp(o->op, "linear") == 0) {
         NAME(conv) c = NAME(conv_of)(o, in, v);
         *param -= o->no_bias ? 1 : 2;

@@ -69,134 +69,59 @@ static float *copy(const float *x, size_t n)
 
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
-static void models_that_do_not_fit_are_named(void **state)
+/* Tokens come as bytes, 32-bit or 64-bit numbers. */
+static void the_type_of_tokens_does_not_matter(void **state)
 {
     (void)state;
-    static const struct {
-        toy t;
-        const char *message;
-    } cases[] = {
-        {{"", 1, 1, 3, 1, 0, {CONV(.out = 2, .kernel = 3)}},
-         "operator 'conv0' (conv): kernel 3 does not fit the padded input 1x1"},
-        {{"", 4, 9, 3, 1, 0, {CONV(.out = 2, .kernel = 3, .dilation = 2)}},
-         "operator 'conv0' (conv): kernel 5 (dilated) does not fit the padded input 4x9"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 4, .kernel = 3, .groups = 2)}},
-         "operator 'conv0' (conv): groups 2 does not divide the 3 input channels"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 4, .kernel = 3, .groups = 3)}},
-         "operator 'conv0' (conv): groups 3 does not divide the 4 output channels"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 4)}}, "operator 'conv0' (conv): option 'kernel' is missing"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 4, .kernel = 65)}},
-         "operator 'conv0' (conv): kernel is 65; it must be 1 to 64"},
-        {{"", 0, 0, 3, 1, 0, {CONV(.out = 4, .kernel = 1)}},
-         "operator 'conv0' (conv): needs an image [height, width, channels]; its input is 3"},
-        {{"", 4, 4, 3, 1, 0, {LINEAR(3)}},
-         "operator 'linear0' (linear): needs features, and its input is an image 4 x 4 x 3; put flatten "
-         "before it"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 3, .kernel = 2), ADD(1, 0)}},
-         "operator 'add1' (add): has 1 inputs; it takes 2 to 2"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 3, .kernel = 2), RELU, CONV(.out = 3, .kernel = 2), ADD(2, 3)}},
-         "operator 'add3' (add): its inputs have different shapes, 3 x 3 x 3 and 2 x 2 x 3"},
-        {{"", 4, 4, 3, 1, 0, {MAXPOOL(.kernel = 5)}},
-         "operator 'maxpool0' (maxpool): kernel 5 does not fit the padded input 4x4"},
-        {{"", 4, 4, 3, 1, 0, {MAXPOOL(.kernel = 2, .pad = 2)}},
-         "operator 'maxpool0' (maxpool): pad 2 is not less than the kernel, 2"},
-        {{"", 0, 0, 3, 1, 0, {AVGPOOL}},
-         "operator 'globalavgpool0' (globalavgpool): needs an image [height, width, channels]; its input is "
-         "3"},
-        {{"", 0, 0, 3, 1, 0, {DROPOUT(1.0)}},
-         "operator 'dropout0' (dropout): p is 1; it must be 0 to 0.999999"},
-        {{"", 0, 0, 3, 1, 0, {{.op = "softmax"}}},
-         "operator 'softmax0': there is no operator 'softmax'; there are: conv, linear, batchnorm, relu, "
-         "maxpool, "
-         "globalavgpool, add, flatten, dropout"},
-        {{"",
-          0,
-          0,
-          3,
-          1,
-          0,
-          {LINEAR(3), {.op = "linear", .out = 2, .from = 1}, {.op = "linear", .out = 2, .from = 1}}},
-         "operator 'linear1' (linear): nothing reads its output"},
-        {{"", 0, 0, 70000, 1, 0, {LINEAR(70000)}},
-         "operator 'linear0' (linear): parameter 'weight' has more than 2^31 elements"},
-        {{"", 1000, 1000, 1, 1000, 0, {CONV(.out = 3, .kernel = 1)}},
-         "operator 'conv0' (conv): output 1000 x 1000 x 3 times batch 1000 has more than 2^31 elements"},
-        {{"", 0, 0, 3, 1, 0, {{0}}}, "the model has no operators"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tctl_error err = {0};
-        tctl_network *net = NULL;
-        assert_int_equal(toy_create(&cases[i].t, pool, &net, &err), TCTL_ESPEC);
-        assert_string_equal(err.message, cases[i].message);
-        assert_null(net);
-    }
-}
-
-static tctl_status request(const tctl_field *field, uint32_t batch, uint32_t classes, double smoothing,
-                           tctl_error *err)
-{
+    const toy *t = find("characters");
     static tctl_model model;
-    static const toy_op ops[] = {FLATTEN, LINEAR(4)};
-    tctl_network *net = NULL;
-    toy_build(&model, ops, 2);
-    const tctl_network_request r = {.model = &model,
-                                    .models = &toy_models,
-                                    .input = field,
-                                    .max_batch = batch,
-                                    .n_classes = classes,
-                                    .label_smoothing = smoothing,
-                                    .pool = pool};
-    tctl_status st = tctl_network_create(&r, &net, err);
-    tctl_network_destroy(net);
-    return st;
+    toy_build(&model, t->ops, toy_count(t));
+    toy_batch b = toy_make_batch(t, 5, 500, 11);
+    uint8_t bytes[100];
+    int32_t words[100];
+    for (int i = 0; i < 100; i++) {
+        bytes[i] = (uint8_t)b.tokens[i];
+        words[i] = (int32_t)b.tokens[i];
+    }
+    const void *const tokens[] = {b.tokens, words, bytes};
+    static const int32_t types[] = {TCTL_I64, TCTL_I32, TCTL_U8};
+    float losses[3];
+    for (int k = 0; k < 3; k++) {
+        const tctl_field field = {.name = "tokens", .dtype = types[k], .rank = 1, .dims = {20}};
+        const tctl_network_request q = {.model = &model,
+                                        .models = &toy_models,
+                                        .input = &field,
+                                        .max_batch = 5,
+                                        .n_labels = 20,
+                                        .pool = pool};
+        tctl_network *net = NULL;
+        assert_int_equal(tctl_network_create(&q, &net, NULL), TCTL_OK);
+        b.b.tokens = tokens[k];
+        losses[k] = forward(net, &b.b).loss;
+        tctl_network_destroy(net);
+    }
+    assert_memory_equal(&losses[0], &losses[1], sizeof losses[0]);
+    assert_memory_equal(&losses[0], &losses[2], sizeof losses[0]);
+    toy_free_batch(&b);
 }
 
-static void requests_that_make_no_sense_are_refused(void **state)
+/* What comes later in a text changes nothing before it. */
+static void causal_attention_does_not_look_ahead(void **state)
 {
     (void)state;
-    tctl_error err = {0};
-    tctl_field f = {.name = "image", .dtype = TCTL_F32, .rank = 3, .dims = {2, 2, 1}};
-    assert_int_equal(request(&f, 2, 4, 0, &err), TCTL_OK);
-    assert_int_equal(request(&f, 0, 4, 0, &err), TCTL_EINVAL);
-    assert_string_equal(err.message, "a network needs a batch of at least 1");
-    assert_int_equal(request(&f, 2, 4, 1, &err), TCTL_EINVAL);
-    assert_string_equal(err.message, "label smoothing is 1; it must be at least 0 and less than 1");
-    assert_int_equal(request(&f, 2, 10, 0, &err), TCTL_ESPEC);
-    assert_string_equal(
-        err.message, "operator 'linear1' (linear): the last operator has 4 outputs; the data has 10 classes");
-    f.dtype = TCTL_U8;
-    assert_int_equal(request(&f, 2, 4, 0, &err), TCTL_EINVAL);
-    assert_string_equal(err.message, "the network's input 'image' must be f32");
-    f = (tctl_field){.name = "image", .dtype = TCTL_F32, .rank = 0};
-    assert_int_equal(request(&f, 2, 4, 0, &err), TCTL_EINVAL);
-    assert_string_equal(err.message,
-                        "the network's input 'image' has rank 0; it must be [height, width, channels] "
-                        "or [features]");
-    assert_int_equal(setenv("TRAINCTL_SIMD", "mmx", 1), 0);
-    f = (tctl_field){.name = "image", .dtype = TCTL_F32, .rank = 2, .dims = {2, 2}};
-    assert_int_equal(request(&f, 2, 4, 0, &err), TCTL_EINVAL);
-    assert_non_null(strstr(err.message, "no SIMD variant 'mmx' on this processor"));
-    assert_int_equal(unsetenv("TRAINCTL_SIMD"), 0);
-    assert_int_equal(request(&f, 2, 4, 0, &err), TCTL_OK);
-}
-
-static void labels_outside_the_classes_name_the_sample(void **state)
-{
-    (void)state;
+    const toy *t = find("characters");
+    tctl_network *net = create(t);
+    toy_batch b = toy_make_batch(t, 1, 500, 11);
     tctl_error err = {0};
     tctl_network_result r;
-    const toy *t = find("3x3");
-    tctl_network *net = create(t);
-    toy_batch b = toy_make_batch(t, 5, 500, 10);
-    b.labels[3] = 10;
-    assert_int_equal(tctl_network_forward(net, &b.b, &r, &err), TCTL_EFORMAT);
-    assert_string_equal(err.message, "sample 503 has label 10; labels are 0 to 9");
-    b.labels[3] = -1;
-    assert_int_equal(tctl_network_evaluate(net, &b.b, &r, &err), TCTL_EFORMAT);
-    b.labels[3] = 0;
-    b.b.n = 6;
-    assert_int_equal(tctl_network_forward(net, &b.b, &r, &err), TCTL_EINVAL);
-    assert_string_equal(err.message, "a batch of 6 samples; the network was made for 1 to 5");
+    float before[20 * 11];
+    assert_int_equal(tctl_network_evaluate(net, &b.b, &r, &err), TCTL_OK);
+    memcpy(before, r.outputs, sizeof before);
+    for (int i = 13; i < 20; i++)
+        b.tokens[i] = (b.tokens[i] + 1) % 11;
+    assert_int_equal(tctl_network_evaluate(net, &b.b, &r, &err), TCTL_OK);
+    assert_memory_equal(before, r.outputs, 13 * 11 * sizeof *before);
+    assert_memory_not_equal(before + 13 * 11, r.outputs + 13 * 11, 11 * sizeof *before);
     toy_free_batch(&b);
     tctl_network_destroy(net);
 }
@@ -473,9 +398,8 @@ static void a_confident_network_has_a_finite_loss(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_that_do_not_fit_are_named),
-        cmocka_unit_test(requests_that_make_no_sense_are_refused),
-        cmocka_unit_test(labels_outside_the_classes_name_the_sample),
+        cmocka_unit_test(the_type_of_tokens_does_not_matter),
+        cmocka_unit_test(causal_attention_does_not_look_ahead),
         cmocka_unit_test(parameters_have_names_places_and_flags),
         cmocka_unit_test(weights_start_at_the_documented_scale),
         cmocka_unit_test(other_operators_do_not_change_initial_weights),

@@ -12,6 +12,24 @@
 #include "seed/stream.h"
 #include "zoo.h"
 
+static float f_activation(const toy_op *o, float x)
+{
+    if (strcmp(o->op, "gelu") == 0)
+        return o->tanh_form ? tctl_gelu_tanhf(x) : tctl_geluf(x);
+    return strcmp(o->op, "silu") == 0   ? tctl_siluf(x)
+           : strcmp(o->op, "tanh") == 0 ? tctl_tanhf(x)
+                                        : tctl_sigmoidf(x);
+}
+
+static float f_slope(const toy_op *o, float x, float y)
+{
+    if (strcmp(o->op, "gelu") == 0)
+        return o->tanh_form ? tctl_gelu_tanh_slopef(x) : tctl_gelu_slopef(x);
+    return strcmp(o->op, "silu") == 0   ? tctl_silu_slopef(x)
+           : strcmp(o->op, "tanh") == 0 ? 1 - y * y
+                                        : y * (1 - y);
+}
+
 #define REAL         float
 #define FMA(a, b, c) fmaf(a, b, c)
 #define EXP(x)       tctl_expf(x)

@@ -34,7 +34,9 @@ enum {
     /* never updated */
     TCTL_PARAMETER_FROZEN = 1u << 1,
     /* no gradient: learned from batches by the operator itself (batch-norm running statistics) */
-    TCTL_PARAMETER_BUFFER = 1u << 2
+    TCTL_PARAMETER_BUFFER = 1u << 2,
+    /* a table of rows that are looked up, not multiplied: [rows, features] in files as well */
+    TCTL_PARAMETER_LOOKUP = 1u << 3
 };
 
 typedef struct tctl_update {

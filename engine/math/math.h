@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loops over elementary functions and over rows, compiled once for each instruction set from one source (math_body.h).
+ * All variants give the same bits: elements are computed by themselves, and sums over a row have a fixed order that
+ * 4, 8 and 16 lanes can keep (docs/numerics.md, "Row sums"). Calls are single-threaded. [any]
+ */
+#ifndef TCTL_ENGINE_MATH_H
+#define TCTL_ENGINE_MATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/gemm/gemm.h"
+
+enum { TCTL_ROW_LANES = 16 };
+
+/* Functions of one number. */
+typedef enum tctl_map {
+    TCTL_MAP_GELU,
+    TCTL_MAP_GELU_TANH,
+    TCTL_MAP_SILU,
+    TCTL_MAP_SIGMOID,
+    TCTL_MAP_TANH,
+    TCTL_MAP_EXP, /* has no slope */
+    TCTL_MAPS
+} tctl_map;
+
+/* y[i] = f(x[i]); y may be x. */
+typedef void tctl_map_fn(int64_t n, const float *x, float *y);
+/* dx[i] = dy[i] * f', or dx[i] += that. `at` holds x for gelu and silu, and y for sigmoid and tanh. dx may be dy. */
+typedef void tctl_slope_fn(int64_t n, const float *at, const float *dy, float *dx, bool add);
+
+/* What is multiplied and added behind the normalization; NULL: nothing. [channels] */
+typedef struct tctl_affine {
+    const float *weight, *bias;
+} tctl_affine;
+
+typedef struct tctl_math {
+    tctl_map_fn *map[TCTL_MAPS];
+    tctl_slope_fn *slope[TCTL_MAPS];
+
+    /* One row of layer normalization. */
+    void (*normalize)(int64_t n, const float *x, const tctl_affine *, float eps, float *y, float *ret_mean,
+                      float *ret_inv);
+    void (*normalize_gradient)(int64_t n, const float *x, const float *dy, const float *weight, float mean,
+                               float inv, float *dx, bool add);
+
+    /* s[j] = softmax of scale * s[j] over j < live; +0 for live <= j < n. Returns what the second needs to give the same
+     * bits again: the largest scaled score, and 1 / (the sum). 1 <= live <= n. */
+    void (*softmax)(int64_t n, int64_t live, float scale, float *s, float *ret_max, float *ret_inv);
+    void (*softmax_again)(int64_t n, int64_t live, float scale, float max, float inv, float *s);
+    /* g[j] = scale * (p[j] * (g[j] - (row sum of p * g))) over j < live; +0 for live <= j < n. */
+    void (*softmax_gradient)(int64_t n, int64_t live, float scale, const float *p, float *g);
+} tctl_math;
+
+/* The functions that go with a variant of the matrix product. */
+const tctl_math *tctl_math_of(const tctl_simd *);
+
+extern const tctl_math tctl_math_portable;
+#if defined(__x86_64__)
+extern const tctl_math tctl_math_avx2, tctl_math_avx512;
+#endif
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loops of math.h, in plain C that compilers vectorise: included by each math_*.c after it has defined MATH_TABLE,
+ * the name of its table, and compiled with the flags of its instruction set.
+ *
+ * A row sum has TCTL_ROW_LANES chains from +0, chain l over the elements l, l + 16, l + 32, ...; then neighbours are
+ * added, as in tree.h: ((0 + 1) + (2 + 3)) + ...
+ */
+#include <math.h>
+
+#include "base/fmath_activation.h"
+#include "engine/math/math.h"
+
+enum { LANES = TCTL_ROW_LANES };
+
+static float join_lanes(float lanes[LANES])
+{
+    for (int step = 1; step < LANES; step *= 2) {
+        for (int l = 0; l < LANES; l += 2 * step)
+            lanes[l] += lanes[l + step];
+    }
+    return lanes[0];
+}
+
+/* TERM is an expression of j. */
+#define ROW_SUM(name, TERM, ...)                                                                             \
+    static float name(int64_t n, __VA_ARGS__)                                                                \
+    {                                                                                                        \
+        float lanes[LANES] = {0};                                                                            \
+        int64_t at = 0;                                                                                      \
+        for (; at + LANES <= n; at += LANES) {                                                               \
+            for (int l = 0; l < LANES; l++) {                                                                \
+                const int64_t j = at + l;                                                                    \
+                lanes[l] += (TERM);                                                                          \
+            }                                                                                                \
+        }                                                                                                    \
+        for (int64_t j = at; j < n; j++)                                                                     \
+            lanes[j - at] += (TERM);                                                                         \
+        return join_lanes(lanes);                                                                            \
+    }
+
+ROW_SUM(sum_of, x[j], const float *x)
+ROW_SUM(sum_of_squares, (x[j] - mean) * (x[j] - mean), const float *x, float mean)
+ROW_SUM(sum_of_products, a[j] * b[j], const float *a, const float *b)
+ROW_SUM(sum_of_weighted, dy[j] * weight[j], const float *dy, const float *weight)
+ROW_SUM(sum_of_weighted_normal, (dy[j] * weight[j]) * ((x[j] - mean) * inv), const float *dy,
+        const float *weight, const float *x, float mean, float inv)
+ROW_SUM(sum_of_normal, dy[j] * ((x[j] - mean) * inv), const float *dy, const float *x, float mean, float inv)
+
+/* ---- functions of one number --------------------------------------------------------------------------- */
+
+/* Arrays are the same or apart, so that no element depends on another one. */
+#if defined(__clang__)
+#define ELEMENTWISE _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define ELEMENTWISE _Pragma("GCC ivdep")
+#else
+#define ELEMENTWISE
+#endif
+
+#define MAP(name, f)                                                                                         \
+    static void name(int64_t n, const float *x, float *y)                                                    \
+    {                                                                                                        \
+        ELEMENTWISE                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                                      \
+            y[i] = f(x[i]);                                                                                  \
+    }
+
+#define SLOPE(name, f)                                                                                       \
+    static void name(int64_t n, const float *at, const float *dy, float *dx, bool add)                       \
+    {                                                                                                        \
+        if (add) {                                                                                           \
+            ELEMENTWISE                                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                                  \
+                dx[i] += dy[i] * f(at[i]);                                                                   \
+        } else {                                                                                             \
+            ELEMENTWISE                                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                                  \
+                dx[i] = dy[i] * f(at[i]);                                                                    \
+        }                                                                                                    \
+    }
+
+static inline float sigmoid_slope(float y)
+{
+    return y * (1 - y);
+}
+
+static inline float tanh_slope(float y)
+{
+    return 1 - y * y;
+}
+
+MAP(map_gelu, tctl_geluf_inline)
+MAP(map_gelu_tanh, tctl_gelu_tanhf_inline)
+MAP(map_silu, tctl_siluf_inline)
+MAP(map_sigmoid, tctl_sigmoidf_inline)
+MAP(map_tanh, tctl_tanhf_inline)
+MAP(map_exp, tctl_expf_inline)
+SLOPE(slope_gelu, tctl_gelu_slopef_inline)
+SLOPE(slope_gelu_tanh, tctl_gelu_tanh_slopef_inline)
+SLOPE(slope_silu, tctl_silu_slopef_inline)
+SLOPE(slope_sigmoid, sigmoid_slope)
+SLOPE(slope_tanh, tanh_slope)
+
+/* ---- layer normalization ------------------------------------------------------------------------------- */
+
+static void normalize(int64_t n, const float *x, const tctl_affine *affine, float eps, float *y,
+                      float *ret_mean, float *ret_inv)
+{
+    const float count = (float)n, mean = sum_of(n, x) / count;
+    const float inv = 1 / sqrtf(sum_of_squares(n, x, mean) / count + eps);
+    const float *weight = affine->weight, *bias = affine->bias;
+    *ret_mean = mean;
+    *ret_inv = inv;
+    if (weight) {
+        for (int64_t j = 0; j < n; j++)
+            y[j] = ((x[j] - mean) * inv) * weight[j] + bias[j];
+    } else {
+        for (int64_t j = 0; j < n; j++)
+            y[j] = (x[j] - mean) * inv;
+    }
+}
+
+static void normalize_gradient(int64_t n, const float *x, const float *dy, const float *weight, float mean,
+                               float inv, float *dx, bool add)
+{
+    const float count = (float)n;
+    const float a = (weight ? sum_of_weighted(n, dy, weight) : sum_of(n, dy)) / count;
+    const float b =
+        (weight ? sum_of_weighted_normal(n, dy, weight, x, mean, inv) : sum_of_normal(n, dy, x, mean, inv)) /
+        count;
+    for (int64_t j = 0; j < n; j++) {
+        float g = weight ? dy[j] * weight[j] : dy[j];
+        float d = inv * ((g - a) - ((x[j] - mean) * inv) * b);
+        dx[j] = add ? dx[j] + d : d;
+    }
+}
+
+/* ---- softmax ------------------------------------------------------------------------------------------- */
+
+/* A not-a-number is never the largest; it makes the sum one. */
+static float scale_and_find_largest(int64_t n, float scale, float *s)
+{
+    float lanes[LANES];
+    for (int l = 0; l < LANES; l++)
+        lanes[l] = -INFINITY;
+    int64_t at = 0;
+    for (; at + LANES <= n; at += LANES) {
+        for (int l = 0; l < LANES; l++) {
+            float v = s[at + l] * scale;
+            s[at + l] = v;
+            lanes[l] = v > lanes[l] ? v : lanes[l];
+        }
+    }
+    for (int64_t j = at; j < n; j++) {
+        s[j] *= scale;
+        lanes[j - at] = s[j] > lanes[j - at] ? s[j] : lanes[j - at];
+    }
+    for (int l = 1; l < LANES; l++)
+        lanes[0] = lanes[l] > lanes[0] ? lanes[l] : lanes[0];
+    return lanes[0];
+}
+
+static void clear(int64_t from, int64_t to, float *s)
+{
+    for (int64_t j = from; j < to; j++)
+        s[j] = 0;
+}
+
+static void softmax(int64_t n, int64_t live, float scale, float *s, float *ret_max, float *ret_inv)
+{
+    const float max = scale_and_find_largest(live, scale, s);
+    for (int64_t j = 0; j < live; j++)
+        s[j] = tctl_expf_inline(s[j] - max);
+    const float inv = 1 / sum_of(live, s);
+    for (int64_t j = 0; j < live; j++)
+        s[j] *= inv;
+    clear(live, n, s);
+    *ret_max = max;
+    *ret_inv = inv;
+}
+
+static void softmax_again(int64_t n, int64_t live, float scale, float max, float inv, float *s)
+{
+    for (int64_t j = 0; j < live; j++)
+        s[j] = tctl_expf_inline(s[j] * scale - max) * inv;
+    clear(live, n, s);
+}
+
+static void softmax_gradient(int64_t n, int64_t live, float scale, const float *p, float *g)
+{
+    const float mean = sum_of_products(live, p, g);
+    for (int64_t j = 0; j < live; j++)
+        g[j] = (p[j] * (g[j] - mean)) * scale;
+    clear(live, n, g);
+}
+
+const tctl_math MATH_TABLE = {
+    .map = {map_gelu, map_gelu_tanh, map_silu, map_sigmoid, map_tanh, map_exp},
+    .slope = {slope_gelu, slope_gelu_tanh, slope_silu, slope_sigmoid, slope_tanh, NULL},
+    .normalize = normalize,
+    .normalize_gradient = normalize_gradient,
+    .softmax = softmax,
+    .softmax_again = softmax_again,
+    .softmax_gradient = softmax_gradient,
+};

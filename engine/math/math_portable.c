@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops of math.h for every processor of the family. On x86-64 without fused multiply-add it is right and slow. */
+#define MATH_TABLE tctl_math_portable
+#include "engine/math/math_body.h"

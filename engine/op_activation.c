@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gelu, silu, sigmoid, tanh: functions of each element (base/fmath.h). The gradient is dy times the slope, which is
+ * computed from x (gelu, silu) or from y: y (1 - y) for sigmoid, 1 - y y for tanh.
+ */
+#include "engine/math/math.h"
+#include "engine/op.h"
+
+typedef struct plan {
+    tctl_map map;
+    bool from_output; /* the slope is a function of y */
+} plan;
+
+static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_error *err)
+{
+    static const tctl_map maps[] = {[TCTL_OP_GELU] = TCTL_MAP_GELU,
+                                    [TCTL_OP_SILU] = TCTL_MAP_SILU,
+                                    [TCTL_OP_SIGMOID] = TCTL_MAP_SIGMOID,
+                                    [TCTL_OP_TANH] = TCTL_MAP_TANH};
+    plan *p = tctl_arena_take(site->arena, sizeof *p);
+    if (!p)
+        return tctl_op_fail_memory(self, err);
+    p->map = maps[self->op->schema - tctl_network_op_table];
+    p->from_output = p->map == TCTL_MAP_SIGMOID || p->map == TCTL_MAP_TANH;
+    self->plan = p;
+    self->out = self->in[0];
+    return TCTL_OK;
+}
+
+static tctl_status infer_gelu(const tctl_op_site *site, tctl_operation *self, tctl_error *err)
+{
+    uint32_t form;
+    tctl_status st = infer(site, self, err);
+    if (!st)
+        st = tctl_op_choice(self, "form", &form, err);
+    if (!st && form == 1)
+        ((plan *)self->plan)->map = TCTL_MAP_GELU_TANH;
+    return st;
+}
+
+static void forward_range(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
+{
+    (void)thread;
+    const plan *p = call->self->plan;
+    tctl_math_of(call->simd)->map[p->map](last - first, call->self->x[0] + first, call->self->y + first);
+}
+
+static void forward(const tctl_op_call *call)
+{
+    tctl_op_ranges(call, call->n * tctl_shape_count(&call->self->out), TCTL_OP_GRAIN, forward_range);
+}
+
+static void backward_range(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
+{
+    (void)thread;
+    const tctl_operation *self = call->self;
+    const plan *p = self->plan;
+    const float *at = p->from_output ? self->y : self->x[0];
+    tctl_math_of(call->simd)
+        ->slope[p->map](last - first, at + first, self->dy + first, self->dx[0] + first, self->add_dx[0]);
+}
+
+static void backward(const tctl_op_call *call)
+{
+    if (call->self->dx[0])
+        tctl_op_ranges(call, call->n * tctl_shape_count(&call->self->out), TCTL_OP_GRAIN, backward_range);
+}
+
+const tctl_op tctl_op_gelu = {
+    .schema = &tctl_network_op_table[TCTL_OP_GELU],
+    .flags = TCTL_OP_KEEPS_INPUT | TCTL_OP_GRADIENT_IN_PLACE,
+    .infer = infer_gelu,
+    .forward = forward,
+    .backward = backward,
+};
+
+const tctl_op tctl_op_silu = {
+    .schema = &tctl_network_op_table[TCTL_OP_SILU],
+    .flags = TCTL_OP_KEEPS_INPUT | TCTL_OP_GRADIENT_IN_PLACE,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+const tctl_op tctl_op_sigmoid = {
+    .schema = &tctl_network_op_table[TCTL_OP_SIGMOID],
+    .flags = TCTL_OP_KEEPS_OUTPUT | TCTL_OP_IN_PLACE | TCTL_OP_GRADIENT_IN_PLACE,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+const tctl_op tctl_op_tanh = {
+    .schema = &tctl_network_op_table[TCTL_OP_TANH],
+    .flags = TCTL_OP_KEEPS_OUTPUT | TCTL_OP_IN_PLACE | TCTL_OP_GRADIENT_IN_PLACE,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
