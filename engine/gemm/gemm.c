@@ -15,6 +15,7 @@
 enum {
     ROW_BLOCK = 96,     /* rows of A that stay in the second-level cache: a multiple of every kernel's rows */
     COLUMN_BLOCK = 256, /* columns of B that are packed at once: a multiple of every panel */
+    WHOLE_PANEL = 16,   /* columns of a panel of most variants */
     PACK_ROWS = 8       /* rows of a transposed B that are read together */
 };
 
@@ -42,10 +43,15 @@ size_t tctl_gemm_packed_floats(const tctl_simd *simd, size_t k, size_t n)
     return tctl_gemm_panels(simd, n) * tctl_gemm_panel_columns(simd) * k;
 }
 
-/* Rows of B lie one behind the other. */
+/* Rows of B lie one behind the other. Whole panels are common, and copied with a constant length. */
 static void pack_rows(const tctl_gemm_matrix *b, const float *from, size_t k, size_t width, size_t stride,
                       float *dst)
 {
+    if (width == WHOLE_PANEL && stride == WHOLE_PANEL) {
+        for (size_t p = 0; p < k; p++, from += b->row, dst += WHOLE_PANEL)
+            memcpy(dst, from, WHOLE_PANEL * sizeof *dst);
+        return;
+    }
     for (size_t p = 0; p < k; p++, from += b->row, dst += stride) {
         for (size_t j = 0; j < width; j++)
             dst[j] = from[j];

@@ -12,7 +12,8 @@
  * A is read where it lies, through two strides: a plain matrix, a transposed one, or patches of an image that the
  * caller has gathered. B is packed into panels, by the caller once for many products or inside the call.
  *
- * Calls are single-threaded: operators cut their work into chunks and call from inside them. [any]
+ * tctl_gemm is single-threaded: operators cut their work into chunks and call from inside them. tctl_gemm_run cuts a
+ * large product itself. [any]
  */
 #ifndef TCTL_ENGINE_GEMM_H
 #define TCTL_ENGINE_GEMM_H
@@ -21,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/pool.h"
 
 /* ---- variants of the inner kernel ---------------------------------------------------------------------- */
 
@@ -95,5 +97,10 @@ typedef struct tctl_gemm_call {
 size_t tctl_gemm_scratch_floats(const tctl_simd *simd);
 /* k = 0 writes the starts. C must not overlap A, B, or the bias. */
 void tctl_gemm(const tctl_gemm_call *call);
+
+/* The same for large products, over a pool: packed_b is not used, and scratch is [tctl_gemm_run_floats] for the
+ * pool's threads. */
+size_t tctl_gemm_run_floats(const tctl_simd *simd, uint32_t threads);
+void tctl_gemm_run(const tctl_gemm_call *call, tctl_pool *pool);
 
 #endif

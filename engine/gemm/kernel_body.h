@@ -22,9 +22,11 @@
 #define UNROLL
 #endif
 #if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE      static inline __attribute__((always_inline))
+#define PREFETCH(p) __builtin_prefetch(p, 1)
 #else
-#define INLINE static inline
+#define INLINE      static inline
+#define PREFETCH(p) ((void)(p))
 #endif
 
 /* Vector j of a row; the last vector of an edge tile is cut off. */
@@ -46,16 +48,46 @@ INLINE void begin(const tctl_gemm_tile *t, int rows, int vectors, VEC acc[ROWS][
 
 INLINE void finish(const tctl_gemm_tile *t, int rows, int vectors, VEC acc[ROWS][VECTORS])
 {
+    const uint32_t tail = t->tail;
+    const size_t c_row = t->c_row;
+    float *c = t->c;
     UNROLL
-    for (int i = 0; i < rows; i++) {
-        float *c = t->c + (size_t)i * t->c_row;
+    for (int i = 0; i < rows; i++, c += c_row) {
         UNROLL
         for (int j = 0; j < vectors; j++) {
-            if (t->tail && j == vectors - 1)
-                VSTORE_TAIL(c + j * LANES, t->tail, acc[i][j]);
+            if (tail && j == vectors - 1)
+                VSTORE_TAIL(c + j * LANES, tail, acc[i][j]);
             else
                 VSTORE(c + j * LANES, acc[i][j]);
         }
+    }
+}
+
+/* One term of every chain of the tile. */
+INLINE void step(const float *a, ptrdiff_t a_row, const float *b, int rows, int vectors,
+                 VEC acc[ROWS][VECTORS])
+{
+    VEC row[VECTORS];
+    UNROLL
+    for (int j = 0; j < vectors; j++)
+        row[j] = VLOAD(b + j * LANES);
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        const VEC x = VSPLAT(a[i * a_row]);
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            acc[i][j] = VFMA(x, row[j], acc[i][j]);
+    }
+}
+
+/* What the next tile begins with comes while this one computes. */
+INLINE void fetch_next(const tctl_gemm_tile *t, int rows, int vectors)
+{
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < vectors * LANES; j += 16)
+            PREFETCH(t->next_c + (size_t)i * t->c_row + j);
     }
 }
 
@@ -63,24 +95,14 @@ INLINE void tile(const tctl_gemm_tile *t, const int rows, const int vectors)
 {
     VEC acc[ROWS][VECTORS];
     begin(t, rows, vectors, acc);
+    if (t->next_c)
+        fetch_next(t, rows, vectors);
     const float *a = t->a, *b = t->b;
     const ptrdiff_t a_row = t->a_row, a_column = t->a_column;
     const size_t b_row = t->b_row;
-    for (size_t p = t->k; p > 0; p--) {
-        VEC row[VECTORS];
-        UNROLL
-        for (int j = 0; j < vectors; j++)
-            row[j] = VLOAD(b + j * LANES);
-        UNROLL
-        for (int i = 0; i < rows; i++) {
-            const VEC x = VSPLAT(a[i * a_row]);
-            UNROLL
-            for (int j = 0; j < vectors; j++)
-                acc[i][j] = VFMA(x, row[j], acc[i][j]);
-        }
-        a += a_column;
-        b += b_row;
-    }
+    /* Not unrolled: compilers then mix the steps and run out of registers. */
+    for (size_t p = t->k; p > 0; p--, a += a_column, b += b_row)
+        step(a, a_row, b, rows, vectors, acc);
     finish(t, rows, vectors, acc);
 }
 

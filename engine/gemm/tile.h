@@ -15,7 +15,8 @@ struct tctl_gemm_tile {
     size_t c_row;
     const float *bias; /* at the tile's first column */
     tctl_gemm_start start;
-    uint32_t tail; /* columns of the last vector that exist; 0: all */
+    const float *next_c; /* where the next tile begins, of as many rows and columns; NULL: nowhere. A hint */
+    uint32_t tail;       /* columns of the last vector that exist; 0: all */
 };
 
 extern const tctl_simd tctl_simd_portable;

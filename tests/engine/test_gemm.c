@@ -149,6 +149,34 @@ static void cutting_the_work_does_not_show(void **state)
     }
 }
 
+/* Blocks of rows, columns and k, their edges, and threads. */
+static void large_products_over_a_pool_are_the_same_chains(void **state)
+{
+    (void)state;
+    static const size_t large[][3] = {
+        {1, 1, 0}, {13, 2071, 300}, {487, 35, 515}, {3, 40, 1025}, {100, 16, 7}};
+    uint32_t n;
+    const tctl_simd *const *simd = tctl_simd_available(&n);
+    for (uint32_t v = 0; v < n; v++) {
+        for (size_t s = 0; s < sizeof large / sizeof large[0]; s++) {
+            for (uint32_t cut = 0; cut < 4; cut++) {
+                problem p = make_problem(large[s][0], large[s][1], large[s][2], cut & 1, cut & 2);
+                const tctl_gemm_start start = (tctl_gemm_start)(cut % 3);
+                tctl_gemm_call g = call_of(&p, simd[v], start);
+                tctl_pool *pool = NULL;
+                assert_int_equal(tctl_pool_create(cut + 1, &pool, NULL), TCTL_OK);
+                g.scratch = random_floats(tctl_gemm_run_floats(simd[v], cut + 1), 5);
+                naive(&p, start);
+                tctl_gemm_run(&g, pool);
+                assert_memory_equal(p.c, p.expected, p.m * p.ldc * sizeof *p.c);
+                free(g.scratch);
+                tctl_pool_destroy(pool);
+                free_problem(&p);
+            }
+        }
+    }
+}
+
 /* The padding of edge tiles is thrown away: not-a-number in A does not spread to other rows or columns. */
 static void not_a_number_stays_in_its_row(void **state)
 {
@@ -191,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_is_one_chain_per_element),
         cmocka_unit_test(cutting_the_work_does_not_show),
+        cmocka_unit_test(large_products_over_a_pool_are_the_same_chains),
         cmocka_unit_test(not_a_number_stays_in_its_row),
         cmocka_unit_test(unknown_variants_are_refused_with_those_there_are),
     };
