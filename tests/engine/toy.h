@@ -175,9 +175,10 @@ static inline toy_batch toy_make_batch(const toy *t, int n, uint64_t first, int 
             r.labels[i * labels + k] =
                 (int64_t)(((first + (uint64_t)i) * 7 + (uint64_t)k) % (uint64_t)classes);
         uint64_t number = 99 + first + (uint64_t)i;
-        for (size_t k = 0; toy_tokens(t) && k < size; k++) /* small numbers are frequent */
-            r.tokens[(size_t)i * size + k] =
-                (int64_t)(next_number(&number) % (next_number(&number) % (uint64_t)toy_tokens(t) + 1));
+        for (size_t k = 0; toy_tokens(t) && k < size; k++) { /* small numbers are frequent */
+            const uint64_t below = next_number(&number) % (uint64_t)toy_tokens(t) + 1;
+            r.tokens[(size_t)i * size + k] = (int64_t)(next_number(&number) % below);
+        }
         r.indices[i] = first + (uint64_t)i;
     }
     r.b = (tctl_network_batch){.x = r.x,
