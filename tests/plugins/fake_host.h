@@ -233,6 +233,20 @@ static const void *fake_find_service(const tctl_host *host, const char *id)
     return strcmp(id, TCTL_MATH_ID) == 0 ? &math : NULL;
 }
 
+/* Lives until the 8th call after it. */
+static const char *fake_text_at(const tctl_config *config, const char *option, uint32_t i)
+{
+    static char rooms[8][256];
+    static uint32_t calls;
+    const char *text = fake_text(config, option);
+    for (; text && i > 0; i--)
+        text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL;
+    TCTL_BUG_IF(!text);
+    char *room = rooms[calls++ % 8];
+    snprintf(room, sizeof rooms[0], "%.*s", (int)strcspn(text, ","), text);
+    return room;
+}
+
 static const tctl_part *fake_cfg_part(const tctl_config *config, const char *option)
 {
     (void)fake_text(config, option); /* the option must be in the table */
@@ -255,6 +269,7 @@ static const tctl_host fake_host = {
     .cfg_text = fake_word,
     .cfg_length = fake_length,
     .cfg_real_at = fake_real_at,
+    .cfg_text_at = fake_text_at,
     .cfg_part = fake_cfg_part,
 };
 
