@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loss and accuracy of a data set. Every sample's loss is computed by itself from its outputs and they are added up
- * in double, in the order of the samples: how many are evaluated at a time does not show.
+ * Loss and accuracy of a data set. Every label's loss is computed by itself from its outputs and they are added up in
+ * double, in the order of samples and positions: how many are evaluated at a time does not show.
  */
 #include "plugins/native/trainer.h"
 
@@ -15,7 +15,7 @@ tctl_status tctl_native_check_cancel(const trainer *t, tctl_error *err)
     return TCTL_OK;
 }
 
-/* Cross-entropy of one sample: log of the sum of exp(x - max), plus max, minus the label's x; classes in order. */
+/* Cross-entropy of one label: log of the sum of exp(x - max), plus max, minus the label's x; classes in order. */
 static float cross_entropy(const float *x, uint64_t n, int64_t label)
 {
     float max = x[0], sum = 0;
@@ -43,11 +43,13 @@ tctl_status tctl_native_evaluate(trainer *t, feed *data, score *ret, tctl_error 
         st = tctl_network_evaluate(t->network, &b, &result, err);
         if (st)
             break;
-        for (uint32_t i = 0; i < b.n; i++)
-            s.loss += (double)cross_entropy(result.outputs + (uint64_t)i * result.n_classes, result.n_classes,
-                                            b.labels[i]);
+        const uint64_t labels = tctl_native_labels(data, b.n);
+        for (uint64_t i = 0; i < labels; i++)
+            s.loss +=
+                (double)cross_entropy(result.outputs + i * result.n_classes, result.n_classes, b.labels[i]);
         s.correct += result.correct;
         s.samples += b.n;
+        s.labels += labels;
         if (t->options->log)
             t->options->log->progress(t->options->host, "test", s.samples, total, "images");
     }

@@ -8,7 +8,7 @@
  * (https://github.com/huggingface/safetensors, "Format").
  *
  * Weights are turned into PyTorch's layout: a convolution's is [out, in/groups, kh, kw], a linear operator's
- * [out, in]. Nothing that differs between two runs of one recipe is in either file.
+ * [out, in]; tables (TCTL_PARAMETER_LOOKUP) have it. Nothing that differs between two runs of one recipe is in either file.
  */
 #include "plugins/native/trainer.h"
 
@@ -32,13 +32,19 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const entry *)a)->parameter->name, ((const entry *)b)->parameter->name);
 }
 
+/* Whether the dimensions are turned round. */
+static bool is_turned(const tctl_parameter *p)
+{
+    return p->rank > 1 && !(p->flags & TCTL_PARAMETER_LOOKUP);
+}
+
 static void describe(tctl_buf *json, const entry *e)
 {
     const tctl_parameter *p = e->parameter;
     tctl_buf_add_format(json, "\"%s\":{\"dtype\":\"F32\",\"shape\":[", p->name);
     for (int32_t i = 0; i < p->rank; i++) {
         int32_t from = p->rank == 4 ? (const int32_t[]){3, 2, 0, 1}[i] : p->rank - 1 - i;
-        tctl_buf_add_format(json, "%s%lld", i ? "," : "", (long long)p->dims[p->rank == 1 ? i : from]);
+        tctl_buf_add_format(json, "%s%lld", i ? "," : "", (long long)p->dims[is_turned(p) ? from : i]);
     }
     tctl_buf_add_format(json, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)e->offset,
                         (unsigned long long)(e->offset + p->count * sizeof(float)));
@@ -72,8 +78,8 @@ static void put_float(unsigned char *to, float value)
 static void transpose(const entry *e, unsigned char *to)
 {
     const tctl_parameter *p = e->parameter;
-    uint64_t out = p->rank > 1 ? (uint64_t)p->dims[p->rank - 1] : 1,
-             in = p->rank > 1 ? (uint64_t)p->dims[p->rank - 2] : 1;
+    uint64_t out = is_turned(p) ? (uint64_t)p->dims[p->rank - 1] : 1,
+             in = is_turned(p) ? (uint64_t)p->dims[p->rank - 2] : 1;
     uint64_t taps = p->count / (in * out), at = 0;
     for (uint64_t o = 0; o < out; o++) {
         for (uint64_t i = 0; i < in; i++) {

@@ -20,7 +20,9 @@ uint64_t tctl_native_group_samples(const trainer *t, uint64_t number)
 
 tctl_network_batch tctl_native_batch_of(const feed *data, const tctl_loaded_batch *batch)
 {
-    return (tctl_network_batch){.x = batch->tensors[data->image].data,
+    const void *input = batch->tensors[data->input].data;
+    return (tctl_network_batch){.x = data->tokens ? NULL : input,
+                                .tokens = data->tokens ? input : NULL,
                                 .labels = batch->tensors[data->label].data,
                                 .indices = batch->indices,
                                 .n = (uint32_t)batch->n,
@@ -84,9 +86,11 @@ static tctl_status compute_gradients(trainer *t, const tctl_loaded_batch *batch,
         return tctl_fail(err, TCTL_EFORMAT,
                          "the loss is %s: try a smaller learning rate, or look at the data",
                          isnan(v->loss) ? "not a number" : "infinite");
-    t->epoch.loss += (double)v->loss * (double)batch->n;
+    const uint64_t labels = tctl_native_labels(&t->train, batch->n);
+    t->epoch.loss += (double)v->loss * (double)labels;
     t->epoch.correct += result.correct;
     t->epoch.samples += batch->n;
+    t->epoch.labels += labels;
     st = tctl_native_moment(t, LOSS_READY, err);
     if (!st && v->divisor != divisor)
         st = tctl_fail(err, TCTL_EPLUGIN, "a stage changed the divisor after the loss was computed");

@@ -127,11 +127,12 @@ static void list_fields(trainer *t, tracer *tr)
 {
     const tctl_network_memory *m = t->memory;
     uint32_t n_fields;
-    const tctl_field *image = &tctl_loader_fields(t->train.loader, &n_fields)[t->train.image];
-    uint64_t batch = t->options->batch;
+    const tctl_field *input = &tctl_loader_fields(t->train.loader, &n_fields)[t->train.input];
+    const uint64_t batch = t->options->batch, words = (tctl_dtype_size(input->dtype) + 3) / 4;
     add(tr, "indices", NULL, NULL, NULL, 2 * batch, 0, NULL);
-    add(tr, "batch", NULL, NULL, NULL, batch * (uint64_t)tctl_dims_count(image->dims, image->rank), 0, NULL);
-    add(tr, "labels", NULL, NULL, NULL, 2 * batch, 0, NULL);
+    add(tr, "batch", NULL, NULL, NULL, batch * words * (uint64_t)tctl_dims_count(input->dims, input->rank), 0,
+        NULL);
+    add(tr, "labels", NULL, NULL, NULL, 2 * tctl_native_labels(&t->train, batch), 0, NULL);
     for (uint32_t i = 0; i < m->n_buffers; i++)
         add(tr, "buffer", m->buffers[i].name, NULL, m->buffer + m->buffers[i].offset, m->buffers[i].count, 0,
             NULL);
@@ -229,22 +230,26 @@ static uint64_t now_ns(void)
 static void look_at_batch(trainer *t, const tctl_loaded_batch *batch)
 {
     subject *s = t->tracer->subjects;
-    const tctl_tensor *image = &batch->tensors[t->train.image], *label = &batch->tensors[t->train.label];
+    const tctl_tensor *input = &batch->tensors[t->train.input], *label = &batch->tensors[t->train.label];
     s[INDICES] = (subject){.data = batch->indices, .size_bytes = batch->n * sizeof *batch->indices};
-    s[BATCH] = (subject){.data = image->data, .size_bytes = image->size_bytes, .is_float = true};
+    s[BATCH] = (subject){.data = input->data, .size_bytes = input->size_bytes, .is_float = !t->train.tokens};
     s[LABELS] = (subject){.data = label->data, .size_bytes = label->size_bytes};
-    s[BATCH].rank = image->rank;
-    s[BATCH].dims = image->dims;
+    s[BATCH].rank = input->rank;
+    s[BATCH].dims = input->dims;
+    s[LABELS].rank = label->rank;
+    s[LABELS].dims = label->dims;
 }
 
-/* The tensors behind a record. What is not float has 64-bit elements. */
-static tctl_status write_tensors(trainer *t, tctl_error *err)
+/* The tensors behind a record. */
+static tctl_status write_tensors(trainer *t, const tctl_loaded_batch *batch, tctl_error *err)
 {
     const tracer *tr = t->tracer;
     tctl_status st = TCTL_OK;
     for (uint32_t i = 0; i < tr->n_fields && !st; i++) {
         const subject *s = &tr->subjects[i];
-        int32_t dtype = i == INDICES ? TCTL_I64 : i == LABELS ? TCTL_I64 : TCTL_F32;
+        int32_t dtype = i == INDICES || i == LABELS ? TCTL_I64 : TCTL_F32;
+        if (i == BATCH)
+            dtype = batch->tensors[t->train.input].dtype;
         tctl_tensor tensor = {
             .data = (void *)(uintptr_t)s->data, .size_bytes = s->size_bytes, .dtype = dtype};
         if (i == tr->loss) {
@@ -287,5 +292,5 @@ tctl_status tctl_native_trace_record(trainer *t, const tctl_loaded_batch *batch,
     tctl_status st = t->options->trace->record(t->options->host, t->batches, tr->values, err);
     t->trace_ns += now_ns() - began;
     t->ends = want & TCTL_TRACE_WANT_END;
-    return !st && (want & TCTL_TRACE_WANT_TENSORS) ? write_tensors(t, err) : st;
+    return !st && (want & TCTL_TRACE_WANT_TENSORS) ? write_tensors(t, batch, err) : st;
 }

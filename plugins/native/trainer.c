@@ -24,21 +24,48 @@ static const tctl_dataset *find_dataset(const tctl_job *job, const char *name)
     return NULL;
 }
 
-/* The field of that name, which must be of that type. */
-static tctl_status find_field(const tctl_loader *loader, const char *dataset, const char *name, int32_t dtype,
-                              const char *want, uint32_t *ret, tctl_error *err)
+static bool is_integer(int32_t dtype)
+{
+    return dtype == TCTL_U8 || dtype == TCTL_I32 || dtype == TCTL_I64;
+}
+
+/* The field that the network reads: `image`, floats, or `tokens`, a row of integers. */
+static tctl_status find_input(feed *data, const char *dataset, tctl_error *err)
 {
     uint32_t n;
-    const tctl_field *fields = tctl_loader_fields(loader, &n);
-    for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(fields[i].name, name) != 0)
-            continue;
-        if (fields[i].dtype != dtype)
-            return tctl_fail(err, TCTL_ESPEC, "field '%s' of data set '%s' must be %s", name, dataset, want);
-        *ret = i;
-        return TCTL_OK;
+    const tctl_field *fields = tctl_loader_fields(data->loader, &n);
+    data->input = tctl_field_find(fields, n, "image");
+    if (data->input < n) {
+        if (fields[data->input].dtype == TCTL_F32)
+            return TCTL_OK;
+        return tctl_fail(err, TCTL_ESPEC,
+                         "field 'image' of data set '%s' must be f32: add a transform such as 'normalize'",
+                         dataset);
     }
-    return tctl_fail(err, TCTL_ESPEC, "data set '%s' has no field '%s'", dataset, name);
+    data->input = tctl_field_find(fields, n, "tokens");
+    if (data->input == n)
+        return tctl_fail(err, TCTL_ESPEC, "data set '%s' has no field 'image' and none 'tokens'", dataset);
+    data->tokens = true;
+    if (!is_integer(fields[data->input].dtype) || fields[data->input].rank != 1)
+        return tctl_fail(err, TCTL_ESPEC, "field 'tokens' of data set '%s' must be integers [positions]",
+                         dataset);
+    return TCTL_OK;
+}
+
+/* The field `label`: one class of a sample, or a row of them. */
+static tctl_status find_label(feed *data, const char *dataset, tctl_error *err)
+{
+    uint32_t n;
+    const tctl_field *fields = tctl_loader_fields(data->loader, &n);
+    data->label = tctl_field_find(fields, n, "label");
+    if (data->label == n)
+        return tctl_fail(err, TCTL_ESPEC, "data set '%s' has no field 'label'", dataset);
+    const tctl_field *label = &fields[data->label];
+    if (label->dtype != TCTL_I64 || label->rank > 1)
+        return tctl_fail(err, TCTL_ESPEC, "field 'label' of data set '%s' must be i64, one or a row",
+                         dataset);
+    data->labels = label->rank == 1 ? (uint32_t)label->dims[0] : 0;
+    return TCTL_OK;
 }
 
 static tctl_status open_feed(trainer *t, const char *name, bool train, feed *ret, tctl_error *err)
@@ -57,10 +84,9 @@ static tctl_status open_feed(trainer *t, const char *name, bool train, feed *ret
                                          .resources = t->job->resources};
     tctl_status st = tctl_loader_create(&request, &ret->loader, err);
     if (!st)
-        st = find_field(ret->loader, name, "image", TCTL_F32, "f32: add a transform such as 'normalize'",
-                        &ret->image, err);
+        st = find_input(ret, name, err);
     if (!st)
-        st = find_field(ret->loader, name, "label", TCTL_I64, "i64", &ret->label, err);
+        st = find_label(ret, name, err);
     if (!st && tctl_loader_batches(ret->loader) == 0)
         st = tctl_fail(err, TCTL_ESPEC, "data set '%s' has %llu samples, fewer than one batch of %u", name,
                        (unsigned long long)tctl_loader_samples(ret->loader), request.batch);
@@ -78,18 +104,23 @@ static void warn_of_unused(const trainer *t)
     }
 }
 
-static const tctl_field *image_of(const feed *data)
+static const tctl_field *input_of(const feed *data)
 {
     uint32_t n;
-    return &tctl_loader_fields(data->loader, &n)[data->image];
+    return &tctl_loader_fields(data->loader, &n)[data->input];
 }
 
-static tctl_status check_same_image(const trainer *t, tctl_error *err)
+static tctl_status check_same_shapes(const trainer *t, tctl_error *err)
 {
-    const tctl_field *a = image_of(&t->train), *b = t->test.loader ? image_of(&t->test) : a;
-    if (a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0)
-        return TCTL_OK;
-    return tctl_fail(err, TCTL_ESPEC, "images of data set 'test' do not have the shape of those of 'train'");
+    const tctl_field *a = input_of(&t->train), *b = t->test.loader ? input_of(&t->test) : a;
+    if (a->dtype != b->dtype || a->rank != b->rank ||
+        memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0)
+        return tctl_fail(err, TCTL_ESPEC, "%s of data set 'test' do not have the shape of those of 'train'",
+                         t->train.tokens ? "tokens" : "images");
+    if (t->test.loader && t->test.labels != t->train.labels)
+        return tctl_fail(err, TCTL_ESPEC,
+                         "labels of data set 'test' do not have the shape of those of 'train'");
+    return TCTL_OK;
 }
 
 /* ---- begin and end ----------------------------------------------------------------------------------- */
@@ -118,7 +149,8 @@ static tctl_status build_network(trainer *t, tctl_error *err)
     const tctl_network_request request = {
         .model = t->job->model,
         .models = t->job->models,
-        .input = image_of(&t->train),
+        .input = input_of(&t->train),
+        .n_labels = t->train.labels,
         .max_batch = o->batch > o->eval_batch || !t->test.loader ? o->batch : o->eval_batch,
         .label_smoothing = o->label_smoothing,
         .seed = t->job->seed,
@@ -176,7 +208,7 @@ static tctl_status set_up(trainer *t, tctl_error *err)
     if (!st)
         st = open_feed(t, "test", false, &t->test, err);
     if (!st)
-        st = check_same_image(t, err);
+        st = check_same_shapes(t, err);
     if (!st)
         st = build_network(t, err);
     if (st)
@@ -239,7 +271,7 @@ static tctl_status train_epoch(trainer *t, tctl_error *err)
 /* The metrics that stand for a score, under names that begin with `prefix`. */
 static uint32_t put_score(tctl_metric *to, const char *loss, const char *accuracy, const score *s)
 {
-    double n = s->samples ? (double)s->samples : 1;
+    double n = s->labels ? (double)s->labels : 1;
     to[0] = (tctl_metric){accuracy, (double)s->correct / n};
     to[1] = (tctl_metric){loss, s->loss / n};
     return 2;

@@ -53,8 +53,16 @@ struct tctl_stage {
 /* One data set, being read. */
 typedef struct feed {
     tctl_loader *loader;   /* NULL: the spec has none of that name */
-    uint32_t image, label; /* which fields */
+    uint32_t input, label; /* which fields */
+    uint32_t labels;       /* of a sample: 0 for one, else one for each position of a sequence */
+    bool tokens;           /* the input is token numbers */
 } feed;
+
+/* Labels of n samples. */
+static inline uint64_t tctl_native_labels(const feed *data, uint64_t n)
+{
+    return data->labels ? n * data->labels : n;
+}
 
 /* A stage with hooks. */
 typedef struct hooked {
@@ -73,9 +81,9 @@ typedef struct tracer tracer; /* trace.c */
 
 /* Loss and accuracy of some samples. */
 typedef struct score {
-    double loss;      /* sum over the samples, added up in their order */
-    uint64_t correct; /* samples */
-    uint64_t samples;
+    double loss;      /* sum over the labels, added up in their order */
+    uint64_t correct; /* labels */
+    uint64_t samples, labels;
 } score;
 
 typedef struct trainer {
