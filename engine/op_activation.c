@@ -29,7 +29,7 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
 
 static tctl_status infer_gelu(const tctl_op_site *site, tctl_operation *self, tctl_error *err)
 {
-    uint32_t form;
+    uint32_t form = 0;
     tctl_status st = infer(site, self, err);
     if (!st)
         st = tctl_op_choice(self, "form", &form, err);
