@@ -80,6 +80,29 @@ static void print_result(const run_context *c)
            c->end.child.seconds);
 }
 
+enum { NOTES_SHOWN = 10 };
+
+/* What the script turned back, and where: a person should hear of it before a difference makes them look. */
+static void print_notes(const run_context *c)
+{
+    size_t i;
+    json_t *note, *notes = json_object_get(c->end.python, "notes");
+    json_array_foreach(notes, i, note)
+    {
+        const char *file = json_string_value(json_object_get(note, "file"));
+        if (i == NOTES_SHOWN) {
+            fprintf(stderr, "trainctl: note: %zu more are in the manifest\n", json_array_size(notes) - i);
+            return;
+        }
+        fprintf(stderr, "trainctl: note: %s: %s", json_string_value(json_object_get(note, "what")),
+                json_string_value(json_object_get(note, "detail")));
+        if (file[0] != '\0')
+            fprintf(stderr, " (%s:%" JSON_INTEGER_FORMAT ")", file,
+                    json_integer_value(json_object_get(note, "line")));
+        fputc('\n', stderr);
+    }
+}
+
 /* ---- the steps ------------------------------------------------------------------------------------------ */
 
 /* So that `trainctl log` says it too. It was said elsewhere if this fails. */
@@ -252,6 +275,8 @@ static int work(run_context *c)
         return fail_with(c, &err);
     tctl_view_destroy(c->view);
     c->view = NULL;
+    if (!tctl_cli_has(c->line, "--quiet"))
+        print_notes(c);
     if (c->json)
         return tctl_cli_print_json(c->line, result_json(c, TCTL_EXIT_OK), TCTL_EXIT_OK);
     print_result(c);

@@ -19,6 +19,9 @@ _ON_IMPORT = (
     ("torch", "torch._inductor.config", "frameworks.prepare_inductor"),
     ("torch", "tensorflow", "frameworks.prepare_tensorflow"),
     ("torch", "jax", "frameworks.prepare_jax"),
+    ("state_check", "random", "state_check.watch_random"),
+    ("state_check", "numpy.random", "state_check.watch_numpy"),
+    ("state_check", "torch", "state_check.start"),
     ("trace", "torch", "trace.start"),
 )
 
