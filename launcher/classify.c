@@ -87,6 +87,15 @@ static place describe_divergence(const json_t *divergence, const json_t *element
     return where;
 }
 
+/* A decimal text as a number, where every reader of JSON takes the number; doubles can lie further apart. */
+static json_t *small_count(json_t *text)
+{
+    const char *digits = json_string_value(text);
+    uint64_t n = 0;
+    bool is_small = tctl_parse_uint(digits, strlen(digits), &n) && n <= (UINT64_C(1) << 53);
+    return is_small ? json_integer((json_int_t)n) : json_incref(text);
+}
+
 /* The members of the trace's divergence, null where there is none, and those of the output's first difference. */
 static void add_details(json_t *verdict, const tctl_evidence *e)
 {
@@ -107,8 +116,9 @@ static void add_details(json_t *verdict, const tctl_evidence *e)
         return;
     for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
         json_object_set(verdict, bits[i], json_object_get(content, bits[i]));
-    if (json_is_string(json_object_get(content, "ulps")))
-        json_object_set_new(verdict, "ulps", json_integer((json_int_t)step_of(content, "ulps")));
+    json_t *ulps = json_object_get(content, "ulps");
+    if (json_is_string(ulps))
+        json_object_set_new(verdict, "ulps", small_count(ulps));
 }
 
 /* "'/usr/bin/od' asked the system for random numbers: urandom 1". */

@@ -42,7 +42,7 @@ typedef struct tctl_evidence {
  *   suspects     ["…"] what both sides did that is known to make results vary
  *   kind, step, after, field, a, b, ulps, fields_differ   of the traces' divergence; null without one
  *   path, tensor, element   of the field that differs (path is null), else of the output; null if not known. Then a, b
- *                and ulps are the element's
+ *                and ulps are the element's (ulps beyond 2^53 as decimal text)
  */
 json_t *tctl_classify(const tctl_evidence *);
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "launcher/classify.h"
 
 static json_t *parse(const char *text)
@@ -173,6 +174,23 @@ static void what_a_coarse_trace_leaves_open_is_said(void **state)
                    "if not in the initial weights");
 }
 
+/* Two doubles can lie further apart than a number that every reader of JSON takes. */
+static void a_distance_beyond_2_to_the_53_is_a_text(void **state)
+{
+    (void)state;
+    json_t *v = verdict_on(
+        "{'outputs':[{'path':'m.json','sha256':'a'}]}", "{'outputs':[{'path':'m.json','sha256':'b'}]}", NULL,
+        NULL,
+        "{'path':'m.json','kind':'tensor','format':'json','name':'loss','dtype':'f64','element':[],"
+        "'a':'3fe0000000000000','b':'3f9791d3c36fea00','value_a':'0.5','value_b':'0.023',"
+        "'ulps':'20221550352641245','n_differ':'1','n_elements':'1','others':0}");
+    assert_string_equal(json_string_value(json_object_get(v, "ulps")), "20221550352641245");
+    tctl_buf text = TCTL_BUF_INIT;
+    assert_int_equal(tctl_json_pretty(v, &text, NULL), TCTL_OK);
+    tctl_buf_release(&text);
+    assert_verdict(v, "output", "certain", "output 'm.json'");
+}
+
 static void an_element_of_an_output_is_named_with_its_bits(void **state)
 {
     (void)state;
@@ -271,6 +289,7 @@ int main(void)
         cmocka_unit_test(files_that_come_and_go_come_before_their_bytes),
         cmocka_unit_test(the_first_field_names_the_stage),
         cmocka_unit_test(what_a_coarse_trace_leaves_open_is_said),
+        cmocka_unit_test(a_distance_beyond_2_to_the_53_is_a_text),
         cmocka_unit_test(an_element_of_an_output_is_named_with_its_bits),
         cmocka_unit_test(what_was_not_controlled_is_a_suspect),
         cmocka_unit_test(what_the_interposer_saw_is_named),
