@@ -19,7 +19,9 @@ def seed_random(module) -> None:
 
     def seed(self, a=None, version=2):
         if a is None:
-            a = streams.following("python.random")
+            a = streams.for_python(self)
+        else:
+            streams.unseeded_python.discard(id(self))
         return original(self, a, version)
 
     seed.__doc__ = original.__doc__
@@ -41,7 +43,7 @@ def patch_entropy(module) -> None:
     if not hasattr(module, "randbits"):
         report.uncontrolled("numpy", "this version takes its entropy in a way that is not known here")
         return
-    module.randbits = lambda bits: streams.following("numpy.random", bits)
+    module.randbits = streams.for_numpy
 
 
 def seed_numpy(module) -> None:
@@ -56,8 +58,6 @@ def seed_numpy(module) -> None:
     module.seed = seed
     report.setting("numpy.random", "seeded")
     processes.after_fork(lambda: _reseed_numpy(original))
-    from . import generators
-    generators.start(module)
 
 
 def _reseed_numpy(seed) -> None:
