@@ -21,14 +21,16 @@ typedef enum tctl_map {
     TCTL_MAP_SILU,
     TCTL_MAP_SIGMOID,
     TCTL_MAP_TANH,
-    TCTL_MAP_EXP, /* has no slope */
+    TCTL_MAP_EXP,
     TCTL_MAPS
 } tctl_map;
 
 /* y[i] = f(x[i]); y may be x. */
 typedef void tctl_map_fn(int64_t n, const float *x, float *y);
-/* dx[i] = dy[i] * f', or dx[i] += that. `at` holds x for gelu and silu, and y for sigmoid and tanh. dx may be dy. */
-typedef void tctl_slope_fn(int64_t n, const float *at, const float *dy, float *dx, bool add);
+/* The same, and slope[i] = f'(x[i]): what the two have in common is computed once. */
+typedef void tctl_both_fn(int64_t n, const float *x, float *y, float *slope);
+/* dx[i] = dy[i] * slope, or dx[i] += that, with the slope from y = f(x). dx may be dy. */
+typedef void tctl_slope_fn(int64_t n, const float *y, const float *dy, float *dx, bool add);
 
 /* What is multiplied and added behind the normalization; NULL: nothing. [channels] */
 typedef struct tctl_affine {
@@ -37,7 +39,8 @@ typedef struct tctl_affine {
 
 typedef struct tctl_math {
     tctl_map_fn *map[TCTL_MAPS];
-    tctl_slope_fn *slope[TCTL_MAPS];
+    tctl_both_fn *both[TCTL_MAPS];          /* gelu, its tanh form, silu; else NULL */
+    tctl_slope_fn *slope_from_y[TCTL_MAPS]; /* sigmoid, tanh; else NULL */
 
     /* One row of layer normalization. */
     void (*normalize)(int64_t n, const float *x, const tctl_affine *, float eps, float *y, float *ret_mean,

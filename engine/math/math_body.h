@@ -80,6 +80,17 @@ ROW_SUM(sum_of_normal, dy[j] * ((x[j] - mean) * inv), const float *dy, const flo
         }                                                                                                    \
     }
 
+#define BOTH(name, f, df)                                                                                    \
+    static void name(int64_t n, const float *x, float *y, float *slope)                                      \
+    {                                                                                                        \
+        ELEMENTWISE                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const float v = x[i];                                                                            \
+            y[i] = f(v);                                                                                     \
+            slope[i] = df(v);                                                                                \
+        }                                                                                                    \
+    }
+
 static inline float sigmoid_slope(float y)
 {
     return y * (1 - y);
@@ -96,9 +107,9 @@ MAP(map_silu, tctl_siluf_inline)
 MAP(map_sigmoid, tctl_sigmoidf_inline)
 MAP(map_tanh, tctl_tanhf_inline)
 MAP(map_exp, tctl_expf_inline)
-SLOPE(slope_gelu, tctl_gelu_slopef_inline)
-SLOPE(slope_gelu_tanh, tctl_gelu_tanh_slopef_inline)
-SLOPE(slope_silu, tctl_silu_slopef_inline)
+BOTH(both_gelu, tctl_geluf_inline, tctl_gelu_slopef_inline)
+BOTH(both_gelu_tanh, tctl_gelu_tanhf_inline, tctl_gelu_tanh_slopef_inline)
+BOTH(both_silu, tctl_siluf_inline, tctl_silu_slopef_inline)
 SLOPE(slope_sigmoid, sigmoid_slope)
 SLOPE(slope_tanh, tanh_slope)
 
@@ -197,7 +208,8 @@ static void softmax_gradient(int64_t n, int64_t live, float scale, const float *
 
 const tctl_math MATH_TABLE = {
     .map = {map_gelu, map_gelu_tanh, map_silu, map_sigmoid, map_tanh, map_exp},
-    .slope = {slope_gelu, slope_gelu_tanh, slope_silu, slope_sigmoid, slope_tanh, NULL},
+    .both = {[TCTL_MAP_GELU] = both_gelu, [TCTL_MAP_GELU_TANH] = both_gelu_tanh, [TCTL_MAP_SILU] = both_silu},
+    .slope_from_y = {[TCTL_MAP_SIGMOID] = slope_sigmoid, [TCTL_MAP_TANH] = slope_tanh},
     .normalize = normalize,
     .normalize_gradient = normalize_gradient,
     .softmax = softmax,

@@ -49,23 +49,22 @@ static const struct {
     {TCTL_MAP_EXP, tctl_expf, NULL},
 };
 
-/* `whole`: in place and added as well. */
+/* `whole`: in place as well. */
 static void check_block(const tctl_simd *simd, size_t k, int64_t n, const float *x, bool whole)
 {
     const tctl_math *math = tctl_math_of(simd);
-    static float y[BLOCK], expected[BLOCK], dx[BLOCK], sum[BLOCK], slope[BLOCK], dy[BLOCK];
+    static float y[BLOCK], expected[BLOCK], dx[BLOCK], slope[BLOCK], dy[BLOCK];
     for (int64_t i = 0; i < n; i++) {
         expected[i] = functions[k].f(x[i]);
         dy[i] = (float)(i % 7) - 3;
-        slope[i] = functions[k].slope ? dy[i] * functions[k].slope(x[i]) : 0;
-        sum[i] = 0.5f + slope[i];
-        dx[i] = 0.5f;
+        slope[i] = functions[k].slope ? functions[k].slope(x[i]) : 0;
     }
     math->map[functions[k].map](n, x, y);
     same_row(simd->name, "function", n, y, expected);
     if (functions[k].slope) {
-        math->slope[functions[k].map](n, x, dy, y, false);
-        same_row(simd->name, "slope", n, y, slope);
+        math->both[functions[k].map](n, x, y, dx);
+        same_row(simd->name, "function", n, y, expected);
+        same_row(simd->name, "slope", n, dx, slope);
     }
     if (!whole)
         return;
@@ -73,9 +72,18 @@ static void check_block(const tctl_simd *simd, size_t k, int64_t n, const float 
     math->map[functions[k].map](n, y, y);
     same_row(simd->name, "function in place", n, y, expected);
     if (functions[k].slope) {
-        math->slope[functions[k].map](n, x, dy, dx, true);
-        same_row(simd->name, "added slope", n, dx, sum);
-        math->slope[functions[k].map](n, x, dy, dy, false);
+        memcpy(y, x, (size_t)n * sizeof *y);
+        math->both[functions[k].map](n, y, y, dx);
+        same_row(simd->name, "function in place", n, y, expected);
+        same_row(simd->name, "slope beside it", n, dx, slope);
+        return;
+    }
+    for (int64_t i = 0; i < n && math->slope_from_y[functions[k].map]; i++)
+        slope[i] = dy[i] * (functions[k].map == TCTL_MAP_TANH ? 1 - y[i] * y[i] : y[i] * (1 - y[i]));
+    if (math->slope_from_y[functions[k].map]) {
+        math->slope_from_y[functions[k].map](n, y, dy, dx, false);
+        same_row(simd->name, "slope", n, dx, slope);
+        math->slope_from_y[functions[k].map](n, y, dy, dy, false);
         same_row(simd->name, "slope in place", n, dy, slope);
     }
 }
