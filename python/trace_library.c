@@ -127,8 +127,10 @@ int trainctl_trace_open(const char *path, uint32_t n, const char *const *names, 
 {
     tctl_error err = {0};
     tctl_trace_field *fields = calloc(n + 1u, sizeof *fields);
-    if (fields == NULL)
-        return tctl_fail_memory(&err, n), say(&err, message, size);
+    if (fields == NULL) {
+        tctl_fail_memory(&err, n);
+        return say(&err, message, size);
+    }
     for (uint32_t i = 0; i < n; i++)
         fields[i] = (tctl_trace_field){.name = names[i], .kind = kind[i]};
     *ret_last = 0;
