@@ -275,17 +275,18 @@ static int run(tctl_command_line *line)
 {
     static const int exit_codes[] = {TCTL_EXIT_USAGE, TCTL_EXIT_OK, TCTL_EXIT_FAILED, TCTL_EXIT_USAGE};
     tctl_error err = {0};
-    context c = {.line = line, .run = TCTL_RUN_NONE, .runs = DEFAULT_RUNS, .deep = {.probes = json_array()}};
+    context c = {.line = line, .run = TCTL_RUN_NONE, .runs = DEFAULT_RUNS};
     int64_t number = 0;
     if (!tctl_cli_number(line, "--threads", 1, 1024, &number) ||
         !tctl_cli_number(line, "--workers", 0, 1024, &number) ||
         !tctl_cli_number(line, "--repeats", 2, 1000, &c.runs))
         return TCTL_EXIT_USAGE;
-    c.v = (tctl_verification){
-        .arena = line->arena, .checks = json_array(), .anyway = tctl_cli_has(line, "--anyway")};
     const char *store = NULL;
     if (tctl_runs_store(line, &store) != TCTL_EXIT_OK)
         return TCTL_EXIT_USAGE;
+    c.v = (tctl_verification){
+        .arena = line->arena, .checks = json_array(), .anyway = tctl_cli_has(line, "--anyway")};
+    c.deep.probes = json_array();
     int stopped = 0;
     if (tctl_run_find(line->arena, store, line->args[0], &c.run, &err) != TCTL_OK) {
         tctl_cli_fail(line, &err);
