@@ -26,6 +26,7 @@ def start(torch) -> None:
     _wrap_optimizers(torch.optim.Optimizer)
     _wrap_backward(torch.autograd)
     hooks.on_import("torch.utils.data.dataloader", _wrap_loaders)
+    hooks.on_import("torch._dynamo", _keep_out_of_graphs)
 
 
 def _guarded(function, *arguments) -> None:
@@ -33,11 +34,11 @@ def _guarded(function, *arguments) -> None:
     recorder = _recorder[0]
     if recorder is None:
         return
-    if recorder.pid != os.getpid():
-        if recorder.is_loaders_worker():
-            return
-        recorder = _recorder[0] = recorder.after_fork()
     try:
+        if recorder.pid != os.getpid():
+            if recorder.is_loaders_worker():
+                return
+            recorder = _recorder[0] = recorder.after_fork()
         function(recorder, *arguments)
     except Exception as error:
         _recorder[0] = None
@@ -46,6 +47,12 @@ def _guarded(function, *arguments) -> None:
             where = where.tb_next
         report.uncontrolled("trace", "it ends: %s: %s (%s:%d)" % (
             type(error).__name__, error, os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
+
+
+def _keep_out_of_graphs(dynamo) -> None:
+    """A step that is compiled calls us between its graphs; else each of the shim's functions would be compiled, again and again."""
+    global _guarded
+    _guarded = dynamo.disable(_guarded)
 
 
 # ---- what is looked at ---------------------------------------------------------------------------------------------
@@ -58,7 +65,7 @@ def _wrap_optimizers(base) -> None:
     @functools.wraps(original)
     def init(self, *args, **kwargs):
         original(self, *args, **kwargs)
-        _wrap_step(type(self))
+        _guarded(lambda recorder: _wrap_step(type(self)))
         _guarded(lambda recorder: recorder.add_optimizer(self))
 
     base.__init__ = init
@@ -99,7 +106,7 @@ def _wrap_backward(autograd) -> None:
 def _wrap_loaders(dataloader) -> None:
     """A loader asks for indices ahead of the batches that it hands out; both come in the same order."""
     cls = dataloader._BaseDataLoaderIter
-    next_index, next_batch = cls._next_index, cls.__next__
+    next_index, next_batch, reset_all = cls._next_index, cls.__next__, cls._reset
 
     @functools.wraps(next_index)
     def index(self):
@@ -115,4 +122,9 @@ def _wrap_loaders(dataloader) -> None:
         _guarded(lambda recorder: recorder.see_batch(indices, value))
         return value
 
-    cls._next_index, cls.__next__ = index, batch
+    @functools.wraps(reset_all)
+    def reset(self, *args, **kwargs):  # persistent workers: an epoch that was left early has indices left over
+        self.__dict__.pop("_trainctl_indices", None)
+        return reset_all(self, *args, **kwargs)
+
+    cls._next_index, cls.__next__, cls._reset = index, batch, reset

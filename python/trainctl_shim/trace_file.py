@@ -4,7 +4,7 @@ import ctypes  # PyTorch has imported it
 import os
 import sys
 
-from . import processes
+from . import processes, report
 
 DIGEST, F32 = 1, 2
 
@@ -41,6 +41,28 @@ class TraceFile:
             raise OSError(self._message.value.decode("utf-8", "replace"))
 
 
+class StepCount:
+    """How many steps the processes of a run have made that wrote one trace, for the next of them: with `trace: N` the file
+    alone does not tell. Kept in the report's folder, which nothing hashes."""
+
+    def __init__(self, path: str):
+        folder = os.environ.get("TRAINCTL_REPORT") or os.path.dirname(path)
+        self.path = os.path.join(folder, os.path.basename(path) + ".steps")
+        self._fd = -1
+
+    def read(self) -> int:
+        try:
+            with open(self.path, "rb") as f:
+                return int(f.read(32) or b"0")
+        except (OSError, ValueError):
+            return 0
+
+    def write(self, step: int) -> None:
+        if self._fd < 0:
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        os.pwrite(self._fd, b"%d" % step, 0)  # it only grows, so nothing of a longer number stays
+
+
 def trace_path(torch) -> str:
     """Each rank of a distributed run and each forked child that trains has a file of its own; the first one's is the trace."""
     path = os.environ["TRAINCTL_TRACE"]
@@ -75,6 +97,8 @@ def _salt(tensor) -> int:
 def plain(torch, tensor):
     """The tensor's values where they can be read: dense, contiguous, in this process's memory."""
     tensor = tensor.detach()
+    if hasattr(tensor, "to_local"):  # of a DTensor, this rank's part
+        tensor = tensor.to_local()
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     if tensor.is_quantized:
@@ -86,10 +110,28 @@ def plain(torch, tensor):
     return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 
+def is_fake(tensor) -> bool:
+    """One of PyTorch's tensors that have a shape only, without saying so by their device."""
+    return getattr(tensor, "fake_mode", None) is not None
+
+
+def _readable(torch, tensor):
+    """None for a tensor without storage, and for one of a subclass whose bytes can't be had, which is reported."""
+    if tensor is None or tensor.device.type == "meta" or is_fake(tensor):
+        return None
+    try:
+        tensor = plain(torch, tensor)
+        tensor.data_ptr()
+        return tensor
+    except (RuntimeError, NotImplementedError, TypeError) as error:
+        report.uncontrolled("trace", "a %s is not traced: %s" % (type(tensor).__name__, str(error).partition("\n")[0]))
+        return None
+
+
 def digest_tensors(torch, tensors: list) -> list:
-    """[(lo, hi)] of each; (0, 0) for None and for a tensor without storage. All are hashed in one call."""
+    """[(lo, hi)] of each; (0, 0) for None and for what is not readable. All are hashed in one call."""
     n = len(tensors)
-    keep = [None if t is None or t.device.type == "meta" else plain(torch, t) for t in tensors]
+    keep = [_readable(torch, t) for t in tensors]
     kinds = _kinds(torch)
     data = (ctypes.c_void_p * n)(*[None if t is None else t.data_ptr() or None for t in keep])
     sizes = (ctypes.c_uint64 * n)(*[0 if t is None else t.numel() * t.element_size() for t in keep])

@@ -23,7 +23,7 @@ class Wishes:
         first, _, last = os.environ.get("TRAINCTL_TRACE_FINE", "").partition("-")
         self.fine = range(int(first), int(last) + 1) if first.isdigit() and last.isdigit() else range(0)
         self.step, self.file, self.names = 1, None, {}
-        self.seen, self.counts = [], {}
+        self.seen, self.counts, self.is_watching = [], {}, False
 
     def wants(self, step: int) -> bool:
         return step in (self.dump_step, self.stop_step) or step in self.fine
@@ -68,7 +68,7 @@ class Wishes:
     # ---- outputs of modules ----------------------------------------------------------------------------------------
 
     def watch_modules(self) -> None:
-        """Called once, before the first step: modules have names then. Steps before it have none."""
+        """Called when an optimizer was made: its modules are there, and their first pass is still to come."""
         if len(self.fine) == 0:
             return
         from .trace_record import root_modules
@@ -76,7 +76,9 @@ class Wishes:
         for module in root_modules(torch):
             for name, child in module.named_modules():
                 self.names.setdefault(id(child), name or type(child).__name__)
-        torch.nn.modules.module.register_module_forward_hook(self._see_output)
+        if not self.is_watching:
+            self.is_watching = True
+            torch.nn.modules.module.register_module_forward_hook(self._see_output)
 
     def _see_output(self, module, inputs, output) -> None:
         if self.step not in self.fine:

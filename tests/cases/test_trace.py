@@ -2,7 +2,7 @@
 """The trace of a PyTorch script: what it records without the script's help, and what a difference is called."""
 import json
 
-from conftest import needs_torch
+from conftest import BUILD, needs_torch
 
 pytestmark = needs_torch
 
@@ -144,3 +144,86 @@ def test_each_rank_of_a_distributed_run_has_a_trace_of_its_own(lab, python):
     assert made.manifest["trace"]["steps"] == "4"
     assert (made.path / "trace-rank1.bin").stat().st_size == (made.path / "trace.bin").stat().st_size
     assert lab.run().result == made.result
+
+
+def test_every_second_step_of_a_resumed_process_is_the_same_one(lab, python):
+    made = []
+    for command in ("{python} train.py 1 2", "{python} train.py 1 1 && {python} train.py 2 2"):  # of three steps each
+        lab.write("train.py", TRAIN)
+        lab.spec(command.format(python=python), outputs=["state.pt"], determinism={"trace": 2})
+        made.append(lab.run().manifest["trace"])
+    assert made[0]["steps"] == "4" and made[1] == made[0]
+
+
+def test_batches_are_not_kept_where_no_step_comes(lab, python):
+    made = run(lab, python, """
+        import os, torch, weakref
+        from torch.utils.data import DataLoader, TensorDataset
+
+        net = torch.nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        seen = []
+        for batch, in DataLoader(TensorDataset(torch.ones(12, 4)), batch_size=4):
+            seen.append(weakref.ref(batch))
+        del batch
+        assert all(ref() is None for ref in seen), "something keeps what an evaluation went through"
+        torch.save(net.state_dict(), os.environ["TRAINCTL_OUT"] + "/state.pt")
+        """)
+    assert not made.uncontrolled("trace")
+
+
+TWO = """
+    import gc, os, torch
+    from torch import nn
+
+    first = nn.Linear(2, 2)
+    {between}
+    torch.manual_seed(0)
+    second = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    opt = torch.optim.SGD(list(second.parameters()) + list(first.parameters()), lr=0.1)
+    for _ in range(2):
+        opt.zero_grad()
+        second(first(torch.eye(2))).square().sum().backward()
+        opt.step()
+    torch.save(first.state_dict(), os.environ["TRAINCTL_OUT"] + "/state.pt")
+    """
+
+
+def test_names_do_not_depend_on_the_collector_and_what_it_left(lab, python):
+    """Modules of other generations of the collector, garbage among them."""
+    plain = run(lab, python, TWO.format(between="gc.disable()"))
+    other = run(lab, python, TWO.format(between="gc.collect(); gc.disable(); "
+                                        "net = nn.Linear(3, 3); net.itself = [net]; del net"))
+    assert plain.manifest["trace"]["fields"] == 2 + 3 + 1 + 3 * 6 - 6  # plain SGD has no state
+    assert plain.manifest["trace"] == other.manifest["trace"]
+
+
+def test_batches_that_another_thread_fetches_are_left_out_and_reported(lab, python):
+    text = TRAIN.replace("    for epoch in", """
+    import queue, threading
+    def ahead(batches):
+        ready = queue.Queue()
+        threading.Thread(target=lambda: [ready.put(b) for b in list(batches) + [None]], daemon=True).start()
+        return iter(ready.get, None)
+    for epoch in""").replace("in loader:", "in ahead(loader):")
+    made = run(lab, python, text)
+    assert made.manifest["trace"]["steps"] == "7"
+    assert made.uncontrolled("trace") == ["batches are fetched in another thread than the step's; they are not traced"]
+    assert run(lab, python, text).result == made.result
+
+
+def test_the_first_step_of_each_process_has_its_modules_outputs(lab, python):
+    """What `verify --deep` asks for, of the step behind a checkpoint."""
+    lab.write("train.py", TRAIN)
+    folder = lab.folder.parent
+    env = {"TRAINCTL_SEED": "1", "TRAINCTL_KNOBS": "trace=1", "TRAINCTL_TRACE": str(folder / "trace.bin"),
+           "TRAINCTL_TRACE_DUMP": "4", "PYTHONPATH": str(BUILD / "lib/trainctl/python")}
+    lab.plain(python + " train.py 1 1", env={**env, "TRAINCTL_TRACE_FINE": "1-1"})
+    names = (folder / "trace-fine.bin").read_bytes()
+    assert all(field in names for field in (b"forward/0", b"forward/3", b"gradient-of/3", b"gradient-of/0"))
+    (folder / "trace-fine.bin").unlink()
+    lab.plain(python + " train.py 2 2", env={**env, "TRAINCTL_TRACE_FINE": "4-4"})
+    assert (folder / "trace-fine.bin").read_bytes()[:len(names) // 2] == names[:len(names) // 2]
+    dumped = {str(path.relative_to(folder / "dump-4")) for path in (folder / "dump-4").rglob("*.npy")}
+    assert {"indices.npy", "batch/0.npy", "gradient/0.weight.npy", "parameter/3.bias.npy",
+            "optimizer/0.weight.momentum_buffer.npy"} <= dumped
