@@ -4,6 +4,7 @@
  */
 #include "launcher/report_python.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,10 @@
 #include "base/file.h"
 #include "base/json.h"
 
-#define REPORT_LIMIT   ((size_t)16 << 20)
-#define LINE_LIMIT     16384u
-#define MEMBERS_LIMIT  1000u
-#define PYTHON_MEMBERS "python.jsonl"
+#define REPORT_LIMIT  ((size_t)16 << 20)
+#define LINE_LIMIT    16384u
+#define MEMBERS_LIMIT 1000u
+#define REPORT_NAME   "python.jsonl"
 
 typedef struct reader {
     json_t *settings, *versions, *notes, *uncontrolled;
@@ -51,7 +52,8 @@ static bool append_once(json_t *list, json_t *item)
     return json_array_append_new(list, item) == 0;
 }
 
-bool tctl_report_uncontrolled(json_t *uncontrolled, const char *what, const char *why)
+/* Unless it is there. False: memory is out. */
+static bool add_uncontrolled(json_t *uncontrolled, const char *what, const char *why)
 {
     return append_once(uncontrolled, json_pack("{s:s, s:s}", "what", what, "why", why));
 }
@@ -95,7 +97,7 @@ static bool take_uncontrolled(reader *r, const json_t *line)
     const char *what = text_of(line, "what"), *why = text_of(line, "why");
     if (what == NULL || why == NULL)
         return false;
-    r->no_memory |= !tctl_report_uncontrolled(r->uncontrolled, what, why);
+    r->no_memory |= !add_uncontrolled(r->uncontrolled, what, why);
     return true;
 }
 
@@ -110,7 +112,7 @@ static void take_line(reader *r, const char *text, size_t size)
                   {"uncontrolled", take_uncontrolled}};
     json_t *line = NULL;
     bool taken = false;
-    if (size <= LINE_LIMIT && tctl_json_parse(PYTHON_MEMBERS, text, size, &line, NULL) == TCTL_OK) {
+    if (size <= LINE_LIMIT && tctl_json_parse(REPORT_NAME, text, size, &line, NULL) == TCTL_OK) {
         const char *event = text_of(line, "event");
         for (size_t i = 0; event != NULL && i < sizeof events / sizeof events[0]; i++) {
             if (strcmp(event, events[i].event) == 0)
@@ -201,7 +203,7 @@ static bool name_silent(json_int_t programs, json_int_t reported, json_t *uncont
              "%lld of %lld Python processes ran without the shim: started with -I, -E or -S, or in another "
              "environment",
              (long long)(programs - reported), (long long)programs);
-    return tctl_report_uncontrolled(uncontrolled, "python", why);
+    return add_uncontrolled(uncontrolled, "python", why);
 }
 
 tctl_status tctl_report_python_read(tctl_arena *arena, const char *folder, const json_t *interposer,
@@ -210,13 +212,13 @@ tctl_status tctl_report_python_read(tctl_arena *arena, const char *folder, const
     tctl_buf text = TCTL_BUF_INIT;
     json_t *made = NULL;
     tctl_status st = TCTL_OK;
-    const char *path = tctl_path_join(arena, folder, "report/" PYTHON_MEMBERS);
+    const char *path = tctl_path_join(arena, folder, "report/" REPORT_NAME);
     if (path == NULL)
         return tctl_fail_memory(err, 0);
     if (tctl_path_exists(path)) {
         if (tctl_file_read(path, REPORT_LIMIT, &text, NULL) == TCTL_OK)
             st = tctl_report_python_parse(text.data, text.size, uncontrolled, &made, err);
-        else if (!tctl_report_uncontrolled(uncontrolled, "python", "the shim's report can't be read"))
+        else if (!add_uncontrolled(uncontrolled, "python", "the shim's report can't be read"))
             st = tctl_fail_memory(err, 0);
     }
     json_int_t reported = json_integer_value(json_object_get(made, "processes"));

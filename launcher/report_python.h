@@ -9,7 +9,6 @@
 #define TCTL_LAUNCHER_REPORT_PYTHON_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -28,8 +27,5 @@ tctl_status tctl_report_python_parse(const char *text, size_t size, json_t *unco
  */
 tctl_status tctl_report_python_read(tctl_arena *, const char *folder, const json_t *interposer,
                                     json_t *uncontrolled, json_t **ret, tctl_error *err);
-
-/* Appends {"what","why"} to a list of what was not controlled, unless it is there. False: memory is out. */
-bool tctl_report_uncontrolled(json_t *uncontrolled, const char *what, const char *why);
 
 #endif

@@ -149,9 +149,3 @@ int trainctl_trace_append(tctl_trace_file *file, uint64_t step, const tctl_trace
         st = tctl_trace_flush(file, &err);
     return st == TCTL_OK ? 0 : say(&err, message, size);
 }
-
-int trainctl_trace_close(tctl_trace_file *file, char *message, uint64_t size)
-{
-    tctl_error err = {0};
-    return tctl_trace_close(file, &err) == TCTL_OK ? 0 : say(&err, message, size);
-}

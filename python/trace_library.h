@@ -28,9 +28,8 @@ EXPORT uint64_t trainctl_trace_salt(const void *text, uint64_t size);
 /* Makes the trace, or goes on with one of the same n fields (kind: TCTL_TRACE_…); *ret_last is its last step, 0. */
 EXPORT int trainctl_trace_open(const char *path, uint32_t n, const char *const *names, const int32_t *kind,
                                tctl_trace_file **ret, uint64_t *ret_last, char *message, uint64_t size);
-/* Appends a record of n values and hands it to the kernel. */
+/* Appends a record of n values and hands it to the kernel: the file stays open as long as the process lives. */
 EXPORT int trainctl_trace_append(tctl_trace_file *, uint64_t step, const tctl_trace_value *values,
                                  char *message, uint64_t size);
-EXPORT int trainctl_trace_close(tctl_trace_file *, char *message, uint64_t size);
 
 #endif

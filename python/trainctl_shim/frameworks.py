@@ -4,6 +4,8 @@
 A setting is a line in a list: its name, and a function that makes it. One that this version lacks is reported as
 uncontrolled; the others are made all the same.
 """
+import os
+
 from . import processes, report, streams
 
 
@@ -18,16 +20,26 @@ def make(settings) -> None:
             report.setting(name, value)
 
 
+def _at(owner, path: str):
+    for part in path.split(".") if path else ():
+        owner = getattr(owner, part)
+    return owner
+
+
 def _attribute(owner, path: str, value):
-    """(name, value, function) that assigns an attribute which must exist; a new name would have no effect."""
+    """A function that assigns an attribute which must exist: a new name would have no effect."""
     def assign():
-        at = owner
-        parts = path.split(".")
-        for part in parts[:-1]:
-            at = getattr(at, part)
-        getattr(at, parts[-1])
-        setattr(at, parts[-1], value)
+        folder, _, name = path.rpartition(".")
+        at = _at(owner, folder)
+        getattr(at, name)
+        setattr(at, name, value)
     return assign
+
+
+def _threads() -> int:
+    """Of the resources; 0 if the envelope does not pin them."""
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    return int(text) if text.isdigit() else 0
 
 
 def version_of(module) -> tuple:
@@ -70,12 +82,7 @@ def _torch_settings(torch, version: tuple) -> list:
         return "torch." + path, value, _attribute(torch, path, value)
 
     def call(path, *arguments):
-        def function():
-            at = torch
-            for part in path.split("."):
-                at = getattr(at, part)
-            at(*arguments)
-        return "torch." + path, ", ".join(map(str, arguments)), function
+        return "torch." + path, ", ".join(map(str, arguments)), lambda: _at(torch, path)(*arguments)
 
     settings = [
         call("use_deterministic_algorithms", True),  # warn_only is off: it lets attention run undetermined
@@ -98,17 +105,8 @@ def _torch_settings(torch, version: tuple) -> list:
         settings.append(assign("utils.deterministic.fill_uninitialized_memory", True))
     if version >= (2, 5):
         settings.append(call("backends.cuda.enable_cudnn_sdp", False))
-    return settings + _thread_settings(torch)
-
-
-def _thread_settings(torch) -> list:
-    """The thread count decides the order of sums. The variable of OpenMP does not reach every build of PyTorch."""
-    import os
-    try:
-        threads = int(os.environ.get("OMP_NUM_THREADS", ""))
-    except ValueError:
-        return []
-    return [("torch.set_num_threads", threads, lambda: torch.set_num_threads(threads))]
+    threads = _threads()  # their number decides the order of sums, and OpenMP's variable does not reach every build
+    return settings + ([call("set_num_threads", threads)] if threads else [])
 
 
 def prepare_inductor(config) -> None:
@@ -132,10 +130,8 @@ def seed_tensorflow(tf) -> None:
 
 
 def _tensorflow_threads(tf) -> list:
-    import os
-    try:
-        threads = int(os.environ.get("OMP_NUM_THREADS", ""))
-    except ValueError:
+    threads = _threads()
+    if not threads:
         return []
     threading = "tensorflow.config.threading."
     return [(threading + "set_intra_op_parallelism_threads", threads,

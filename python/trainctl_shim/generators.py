@@ -73,7 +73,7 @@ class _Bits(_Held):
         self.generator.state = state
 
     def seed(self, number: int) -> None:
-        self.generator.state = type(self.generator)(_numpy().SeedSequence(number)).state
+        self.generator.state = type(self.generator)(numpy_random().SeedSequence(number)).state
 
     def bytes(self) -> bytes:
         return repr(_plain(self.state())).encode()
@@ -97,7 +97,7 @@ class _Legacy(_Held):
 
     def seed_as_new(self, number: int) -> None:
         """What RandomState() makes of this entropy; a hundred times slower."""
-        numpy = _numpy()
+        numpy = numpy_random()
         self.generator.set_state(numpy.RandomState(numpy.MT19937(numpy.SeedSequence(number))).get_state(legacy=False))
 
     def bytes(self) -> bytes:
@@ -130,8 +130,9 @@ def _plain(state):
     return state.tobytes() if hasattr(state, "tobytes") else state
 
 
-def _numpy():
-    return sys.modules["numpy"].random
+def numpy_random():
+    """The module numpy.random, if the script has imported it."""
+    return sys.modules.get("numpy.random")
 
 
 def _entropy(bit_generator):
@@ -154,7 +155,7 @@ def _with_subclasses(cls) -> set:
 def _of_the_system() -> set:
     """Generators that are not the script's, by id: those that are seeded by name, and the one for names of files."""
     ours = {id(random._inst)}
-    numpy = sys.modules.get("numpy.random")
+    numpy = numpy_random()
     if numpy is not None:
         ours |= {id(numpy.mtrand._rand), id(numpy.mtrand._rand._bit_generator)}
     names = getattr(sys.modules.get("tempfile"), "_name_sequence", None)
@@ -163,7 +164,7 @@ def _of_the_system() -> set:
 
 def _collected(objects) -> list:
     pythons = _with_subclasses(random.Random) - _with_subclasses(random.SystemRandom)
-    numpy = sys.modules.get("numpy.random")
+    numpy = numpy_random()
     legacy = _with_subclasses(numpy.RandomState) if numpy is not None else set()
     bits = _with_subclasses(numpy.BitGenerator) if numpy is not None else set()
     wanted = pythons | legacy | bits

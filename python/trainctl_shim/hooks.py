@@ -19,17 +19,38 @@ def _resolve(callback):
     return getattr(__import__("trainctl_shim." + module, fromlist=[function]), function)
 
 
+def describe(error: BaseException) -> str:
+    """What was raised, and by which line."""
+    where = error.__traceback__
+    while where.tb_next is not None:
+        where = where.tb_next
+    file = where.tb_frame.f_code.co_filename.rpartition("/")[2]
+    return "%s: %s (%s:%d)" % (type(error).__name__, error, file, where.tb_lineno)
+
+
 def run(name: str, callback, *arguments) -> None:
     """Calls `callback`; what it raises is reported as uncontrolled under `name`."""
     try:
         _resolve(callback)(*arguments)
     except Exception as error:
         from . import report
-        where = error.__traceback__
-        while where is not None and where.tb_next is not None:
-            where = where.tb_next
-        place = " (%s:%d)" % (where.tb_frame.f_code.co_filename.rpartition("/")[2], where.tb_lineno) if where else ""
-        report.uncontrolled(name, "%s: %s%s" % (type(error).__name__, error, place))
+        report.uncontrolled(name, describe(error))
+
+
+def after(label: str, owner, name: str, callback) -> None:
+    """`owner.name` goes on as it was; behind each call `callback` gets its positional arguments. What is not there is left."""
+    import functools  # most processes don't
+    original = getattr(owner, name, None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def call(*args, **kwargs):
+        value = original(*args, **kwargs)
+        run(label, callback, *args)
+        return value
+
+    setattr(owner, name, call)
 
 
 def on_import(name: str, callback) -> None:

@@ -178,19 +178,14 @@ _WORKERS = 64  # of which the states are compared
 def _states() -> list:
     import torch
     states = [("random", repr(random.getstate()).encode()), ("torch", torch.default_generator.get_state().numpy().tobytes())]
-    numpy = _numpy()
+    numpy = generators.numpy_random()
     if numpy is not None:
-        states.append(("numpy", repr(numpy.random.get_state()[2:]).encode() + numpy.random.get_state()[1].tobytes()))
+        _, words, *rest = numpy.get_state()
+        states.append(("numpy", repr(tuple(rest)).encode() + words.tobytes()))
     return states
 
 
 # ---- samples -------------------------------------------------------------------------------------------------------
-
-
-def _numpy():
-    import sys
-    numpy = sys.modules.get("numpy")
-    return numpy if numpy is not None and hasattr(numpy, "random") else None
 
 
 def _wrap_fetch(torch, fetch_module) -> None:

@@ -28,7 +28,7 @@ def next_child() -> str:
 
 
 def after_fork(callback) -> None:
-    """`callback` runs in each forked child, after those that were registered before. It must not raise."""
+    """`callback` runs in each forked child, after those that were registered before."""
     _after_fork.append(callback)
 
 
@@ -44,12 +44,9 @@ def _in_child() -> None:
 
 
 def run_after_fork() -> None:
+    from . import hooks
     for callback in _after_fork:
-        try:
-            callback()
-        except Exception as error:
-            from . import report
-            report.uncontrolled("fork", "%s: %s" % (type(error).__name__, error))
+        hooks.run("fork", callback)
 
 
 def start() -> None:

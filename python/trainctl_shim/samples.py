@@ -7,7 +7,6 @@ itself within a sample and keeps can't be brought in line: it is named.
 """
 import functools
 import random
-import sys
 
 from . import generators, hooks, report, streams
 
@@ -28,9 +27,9 @@ class Seeder:
             number = streams.derive("index." + repr(index), 63)
         address = "sample.%d.%d.%d" % (self.place[0], self.place[1], number)
         seed = streams.derive(address, 64)
-        random.seed(seed)
+        random._inst.seed(seed)
         self.torch.default_generator.manual_seed(seed)
-        numpy = _numpy()
+        numpy = generators.numpy_random()
         if numpy is not None:
             numpy.mtrand._rand.seed(seed & 0xFFFFFFFF)
         for name, made in self.held.items():
@@ -65,15 +64,11 @@ class Seeder:
                                     % type(one.generator).__name__)
 
 
-def _numpy():
-    return sys.modules.get("numpy.random")
-
-
 class _Surroundings:
     """The states of the script's process, put back behind the samples; and one thread, as a worker has it."""
 
     def __init__(self, torch, held: dict):
-        self.torch, self.numpy = torch, _numpy()
+        self.torch, self.numpy = torch, generators.numpy_random()
         self.held = [one for made in held.values() for one in made]
 
     def __enter__(self):

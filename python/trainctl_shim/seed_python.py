@@ -6,6 +6,8 @@ A seed that the script gives is respected. Where it gives none (`random.seed()`,
 `random.SystemRandom`, `secrets`, `uuid.uuid4` and `os.urandom` ask the system on purpose and are left alone; the
 interposer counts what they take.
 """
+import os
+
 from . import processes, report, streams
 
 _numpy_seeded_by_script = [False]
@@ -31,7 +33,6 @@ def seed_random(module) -> None:
     report.setting("random", "seeded")
     processes.after_fork(streams.restart)
     # Python itself reseeds this generator from entropy in each forked child; ours has to come after that.
-    import os
     os.register_at_fork(after_in_child=lambda: module._inst.seed(streams.mine("python")))
 
 

@@ -23,7 +23,7 @@ def start(torch) -> None:
         return
     from .trace_record import Recorder
     _recorder[0] = Recorder(torch, _every)
-    _wrap_optimizers(torch.optim.Optimizer)
+    hooks.after("trace", torch.optim.Optimizer, "__init__", _see_optimizer)
     _wrap_backward(torch.autograd)
     hooks.on_import("torch.utils.data.dataloader", _wrap_loaders)
     hooks.on_import("torch._dynamo", _keep_out_of_graphs)
@@ -42,11 +42,7 @@ def _guarded(function, *arguments) -> None:
         function(recorder, *arguments)
     except Exception as error:
         _recorder[0] = None
-        where = error.__traceback__
-        while where.tb_next is not None:
-            where = where.tb_next
-        report.uncontrolled("trace", "it ends: %s: %s (%s:%d)" % (
-            type(error).__name__, error, os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
+        report.uncontrolled("trace", "it ends: " + hooks.describe(error))
 
 
 def _keep_out_of_graphs(dynamo) -> None:
@@ -58,17 +54,10 @@ def _keep_out_of_graphs(dynamo) -> None:
 # ---- what is looked at ---------------------------------------------------------------------------------------------
 
 
-def _wrap_optimizers(base) -> None:
+def _see_optimizer(optimizer, *ignored) -> None:
     """The class of each optimizer that is made gets a `step` around its own: subclasses have theirs."""
-    original = base.__init__
-
-    @functools.wraps(original)
-    def init(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        _guarded(lambda recorder: _wrap_step(type(self)))
-        _guarded(lambda recorder: recorder.add_optimizer(self))
-
-    base.__init__ = init
+    _guarded(lambda recorder: _wrap_step(type(optimizer)))
+    _guarded(lambda recorder: recorder.add_optimizer(optimizer))
 
 
 def _wrap_step(cls) -> None:

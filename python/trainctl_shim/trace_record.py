@@ -3,8 +3,8 @@
 
     indices, batch, buffer/NAME, loss, gradient/NAME, optimizer/NAME.SLOT, parameter/NAME
 
-NAME is the parameter's in the module that holds it ("conv1.weight"), with the module's class and number in front if there
-are several that no other holds; "group0.3" if no module does. A digest covers dtype, shape and bytes; NaNs are one value.
+NAME is the parameter's in the module that holds it ("conv1.weight"), with the module's class and number in front if the
+optimizers' parameters are in several that no other holds; "group0.3" if no module has it. A digest covers dtype, shape and bytes; NaNs are one value.
 """
 import _thread
 import os
@@ -41,8 +41,8 @@ class Recorder:
     def after_fork(self) -> "Recorder":
         """A child that trains has a trace of its own, and may have optimizers that its parent made."""
         child = Recorder(self.torch, self.every)
-        child.optimizers = [weakref.ref(o() if isinstance(o, weakref.ref) else o) for o in self.optimizers
-                            if not isinstance(o, weakref.ref) or o() is not None]
+        known = [o() if isinstance(o, weakref.ref) else o for o in self.optimizers]
+        child.optimizers = [weakref.ref(o) for o in known if o is not None]
         return child
 
     # ---- between steps ---------------------------------------------------------------------------------------------
@@ -90,13 +90,16 @@ class Recorder:
         if self.initial is None:
             self._go_on()
             self._begin()
-        if sum(len(g["params"]) for o in self.optimizers for g in o.param_groups) != self.n_grouped:
+        if self._count_grouped() != self.n_grouped:
             report.uncontrolled("trace", "an optimizer has other parameters than at the first step; new ones are not traced")
         if self._is_due(self.step + 1):
             self.gradients = digest_tensors(self.torch, [p.grad for _, p in self.parameters])
             if self.wishes.dumps(self.step + 1):
                 for name, parameter in self.parameters:
                     self.wishes.dump("gradient/" + name, parameter.grad)
+
+    def _count_grouped(self) -> int:
+        return sum(len(group["params"]) for optimizer in self.optimizers for group in optimizer.param_groups)
 
     def leave_step(self) -> None:
         self.is_inside = False
@@ -117,7 +120,7 @@ class Recorder:
         self.optimizers = [o for o in (ref() for ref in self.optimizers) if o is not None]
         self.parameters, self.buffers = name_parameters(self.torch, self.optimizers)
         self.initial = digest_tensors(self.torch, [p for _, p in self.parameters])
-        self.n_grouped = sum(len(g["params"]) for o in self.optimizers for g in o.param_groups)
+        self.n_grouped = self._count_grouped()
         if self.wishes.dumps(0):
             for name, parameter in self.parameters:
                 self.wishes.dump("parameter/" + name, parameter)
