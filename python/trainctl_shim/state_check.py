@@ -5,7 +5,6 @@ A flag that is set to another value than the shim's is noted with the file and l
 done; a change that came past the functions known here is noted at the next step of an optimizer. Nothing is put back: the
 script may mean it. The launcher shows the notes, and `verify` has them among its reasons.
 """
-import functools
 import os
 import sys
 import time
@@ -14,7 +13,6 @@ from . import hooks, report
 
 _wanted = {}  # name of a flag -> its value when the script began
 _getters = {}
-_noted = set()
 _PINNED = ("CUBLAS_", "CUDA_", "CUDNN_", "NCCL_", "NVIDIA_", "OMP_", "MKL_", "OPENBLAS_", "BLIS_", "ONEDNN_", "DNNL_", "TF_", "XLA_",
            "TORCH", "ATEN_", "PYTHONHASHSEED", "GLIBC_TUNABLES", "LD_PRELOAD", "LC_ALL", "TZ")
 
@@ -23,39 +21,22 @@ _PINNED = ("CUBLAS_", "CUDA_", "CUDNN_", "NCCL_", "NVIDIA_", "OMP_", "MKL_", "OP
 
 
 def _place():
-    """File and line of the caller that is neither PyTorch nor the shim."""
-    torch = sys.modules.get("torch")
-    ours = (os.path.dirname(os.path.abspath(__file__)),) + ((os.path.dirname(torch.__file__),) if torch and torch.__file__ else ())
+    """File and line of the caller in the script. None if it is no doing of the script's: the shim's own, or what a loader's
+    worker does when it begins."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(ours):
+    while frame.f_code.co_filename in (__file__, hooks.__file__):
+        frame = frame.f_back
+    if frame.f_code.co_filename.startswith(os.path.dirname(__file__)) or frame.f_code.co_name == "_worker_loop":
+        return None
+    torch = sys.modules.get("torch")
+    library = os.path.dirname(torch.__file__) if torch and torch.__file__ else None
+    while library and frame is not None and frame.f_code.co_filename.startswith(library):
         frame = frame.f_back
     if frame is None:
         return "", 0
     name = frame.f_code.co_filename
     here = os.getcwd() + os.sep
     return (name[len(here):] if name.startswith(here) else name), frame.f_lineno
-
-
-def _note(what: str, detail: str, where=None) -> None:
-    file, line = where or ("", 0)
-    if (what, detail, file, line) not in _noted:
-        _noted.add((what, detail, file, line))
-        report.note(what, detail, file, line)
-
-
-def _after(owner, name: str, check) -> None:
-    """`owner.name` goes on as it was; behind each call `check(*arguments)` looks."""
-    original = getattr(owner, name, None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def call(*args, **kwargs):
-        value = original(*args, **kwargs)
-        hooks.run("state_check", check, *args)
-        return value
-
-    setattr(owner, name, call)
 
 
 # ---- flags of PyTorch ----------------------------------------------------------------------------------------------
@@ -88,11 +69,12 @@ def _read(getter):
         return None
 
 
-def _look(where=None) -> None:
+def _look(where=("", 0)) -> None:
     for name, getter in _getters.items():
         value = _read(getter)
         if value is not None and value != _wanted[name]:
-            _note(name, "was %s, is %s" % (_wanted[name], value), where)
+            if where is not None:
+                report.note(name, "was %s, is %s" % (_wanted[name], value), *where)
             _wanted[name] = value
 
 
@@ -105,28 +87,22 @@ def start(torch) -> None:
     look = lambda *ignored: _look(_place())  # noqa: E731
     for name in ("use_deterministic_algorithms", "set_deterministic_debug_mode", "set_num_threads", "set_flush_denormal",
                  "set_float32_matmul_precision"):
-        _after(torch, name, look)
+        hooks.after("state_check", torch, name, look)
     for name in ("enable_flash_sdp", "enable_mem_efficient_sdp", "enable_math_sdp", "enable_cudnn_sdp"):
-        _after(torch.backends.cuda, name, look)
-    _after(torch.backends.ContextProp, "__set__", look)  # cudnn.benchmark = ..., and its like
-    _after(type(torch.backends.cuda.matmul), "__setattr__", look)
-    _after(torch, "manual_seed", lambda seed=None, *rest: _check_seed("torch.manual_seed", seed))
-    _watch_steps(torch.optim.Optimizer)
+        hooks.after("state_check", torch.backends.cuda, name, look)
+    hooks.after("state_check", torch.backends.ContextProp, "__set__", look)  # cudnn.benchmark = ..., and its like
+    hooks.after("state_check", type(torch.backends.cuda.matmul), "__setattr__", look)
+    hooks.after("state_check", torch, "manual_seed", lambda seed=None, *rest: _check_seed("torch.manual_seed", seed))
+    hooks.after("state_check", torch.optim.Optimizer, "__init__", _watch_steps)
     _watch_environment()
 
 
-def _watch_steps(base) -> None:
-    original = base.__init__
-
-    @functools.wraps(original)
-    def init(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        cls = type(self)
-        if not getattr(cls.step, "_trainctl_watched", False):
-            _after(cls, "step", lambda *ignored: _look())
-            cls.step._trainctl_watched = True
-
-    base.__init__ = init
+def _watch_steps(optimizer, *ignored) -> None:
+    """The class of each optimizer that is made has its `step` looked behind: subclasses have their own."""
+    cls = type(optimizer)
+    if not getattr(cls.step, "_trainctl_watched", False):
+        hooks.after("state_check", cls, "step", lambda *arguments: _look())
+        cls.step._trainctl_watched = True
 
 
 # ---- seeds from a clock --------------------------------------------------------------------------------------------
@@ -142,18 +118,18 @@ def _check_seed(what: str, seed) -> None:
     for unit, scale in (("seconds", 1), ("milliseconds", 10 ** 3), ("microseconds", 10 ** 6), ("nanoseconds", 10 ** 9)):
         for bits in (64, 32):
             if abs(seed - int(now * scale) % (1 << bits)) < 86400 * scale and (bits == 64 or scale < 10 ** 6):
-                _note(what, "seeded with a clock's %s: %d" % (unit, seed), _place())
+                report.note(what, "seeded with a clock's %s: %d" % (unit, seed), *(_place() or ("", 0)))
                 return
     if seed == os.getpid():
-        _note(what, "seeded with a process id: %d" % seed, _place())
+        report.note(what, "seeded with a process id: %d" % seed, *(_place() or ("", 0)))
 
 
 def watch_random(module) -> None:
-    _after(module, "seed", lambda a=None, *rest: _check_seed("random.seed", a))
+    hooks.after("state_check", module, "seed", lambda a=None, *rest: _check_seed("random.seed", a))
 
 
 def watch_numpy(module) -> None:
-    _after(module, "seed", lambda seed=None, *rest: _check_seed("numpy.random.seed", seed))
+    hooks.after("state_check", module, "seed", lambda seed=None, *rest: _check_seed("numpy.random.seed", seed))
 
 
 # ---- variables that come too late ----------------------------------------------------------------------------------
@@ -164,7 +140,7 @@ def _watch_environment() -> None:
 
     def check(self, key, value):
         if self is os.environ and isinstance(key, str) and key.startswith(_PINNED) and value != pinned.get(key):
-            _note("environment", "%s was %s, is %s: too late for libraries that have read it"
-                  % (key, repr(pinned[key]) if key in pinned else "not set", repr(value)), _place())
+            report.note("environment", "%s was %s, is %s: too late for libraries that have read it"
+                        % (key, repr(pinned[key]) if key in pinned else "not set", repr(value)), *(_place() or ("", 0)))
 
-    _after(type(os.environ), "__setitem__", check)
+    hooks.after("state_check", type(os.environ), "__setitem__", check)

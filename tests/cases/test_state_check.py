@@ -31,6 +31,18 @@ def test_a_script_that_leaves_the_flags_alone_has_no_notes(lab, python):
 
 
 @needs_torch
+def test_what_a_loader_and_the_shim_do_themselves_is_not_noted(lab, python):
+    """A worker computes with one thread, and so does a loader without workers whose samples are seeded."""
+    lab.write("train.py", TRAIN.format(first="""from torch.utils.data import DataLoader, TensorDataset
+for workers in (0, 2):
+    for batch in DataLoader(TensorDataset(torch.ones(8, 2)), num_workers=workers):
+        pass""", later="pass"))
+    for scope in ("worker", "sample"):
+        lab.spec(python + " train.py", data={"seed_scope": scope})
+        assert lab.run().manifest["python"]["notes"] == [], scope
+
+
+@needs_torch
 def test_a_flag_is_noted_where_it_is_turned_back(lab, python):
     for text, what, detail in (
         ("torch.backends.cudnn.benchmark = True", "torch.backends.cudnn.benchmark", "was False, is True"),
