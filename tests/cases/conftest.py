@@ -18,7 +18,6 @@ BUILD = pathlib.Path(os.environ["TRAINCTL_BUILD"])
 SOURCE = pathlib.Path(os.environ["TRAINCTL_SOURCE"])
 PYTHON = os.environ.get("TRAINCTL_TEST_PYTHON", sys.executable)
 
-
 # The rest of whoever runs the tests must not reach a case: the envelope refuses some of it.
 PASSED = ("PATH", "HOME", "TMPDIR", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
 
@@ -88,10 +87,9 @@ class Lab:
 
     def plain(self, command, expect=0, env=None):
         """The command alone, in an output folder of its own: standard output."""
-        out = self.plain_out
-        out.mkdir(exist_ok=True)
+        self.plain_out.mkdir(exist_ok=True)
         done = subprocess.run(["sh", "-c", command], cwd=self.folder, capture_output=True, text=True, check=False,
-                              env={**self.env, "TRAINCTL_OUT": str(out), **(env or {})})
+                              env={**self.env, "TRAINCTL_OUT": str(self.plain_out), **(env or {})})
         assert done.returncode == expect, done.stderr + done.stdout
         return done.stdout
 
