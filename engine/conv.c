@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a convolution, and its forward. Weights are packed once; then chunks of output rows gather their
- * patches and multiply. Grains decide the time only.
+ * The plan of a convolution, and its forward. Weights are packed once; then chunks of output rows are multiplied: from
+ * the image where it lies (strips.h), or, with groups and for narrow images, from gathered patches. Grains decide the
+ * time only.
  */
 #include "engine/conv.h"
 
@@ -53,18 +54,53 @@ static size_t shared_floats(const tctl_op_site *site, const tctl_conv *c)
     return max_size(max_size(forward, backward), max_size(partials, bias));
 }
 
+static size_t weight_scratch(const tctl_op_site *site, const tctl_conv *c)
+{
+    const size_t slots = tctl_tree_slots(&c->leaves, tctl_leaves_units(&c->leaves, site->max_batch));
+    const size_t sums = slots * (size_t)(c->k_grain * c->out_group);
+    if (c->strips)
+        return sums + (size_t)(c->weight_rows * c->window.out_width) * tctl_gemm_panel_columns(site->simd) +
+               tctl_strips_band_floats(&c->forward, c->weight_rows);
+    return sums + TCTL_CONV_LEAF_ROWS * tctl_patches_stride(c->k_grain) +
+           tctl_gemm_scratch_floats(site->simd);
+}
+
 static size_t scratch_floats(const tctl_op_site *site, const tctl_conv *c)
 {
     const int64_t taps = c->window.kernel * c->window.kernel;
     size_t forward = (size_t)c->row_grain * tctl_patches_stride(c->k);
     size_t input = (size_t)c->phase_grain * (tctl_patches_stride(taps * c->out_group) + (size_t)c->in_group);
-    size_t slots = tctl_tree_slots(&c->leaves, tctl_leaves_units(&c->leaves, site->max_batch));
-    size_t weights = TCTL_CONV_LEAF_ROWS * tctl_patches_stride(c->k_grain) +
-                     slots * (size_t)(c->k_grain * c->out_group) + tctl_gemm_scratch_floats(site->simd);
-    return max_size(max_size(forward, input), weights);
+    if (c->strips)
+        forward = tctl_strips_band_floats(&c->forward, c->forward.rows);
+    if (c->strips_back)
+        input = tctl_strips_band_floats(&c->input_gradient, c->input_gradient.rows);
+    return max_size(max_size(forward, input), weight_scratch(site, c));
 }
 
-void tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_conv *c)
+static bool plan_strips(const tctl_op_site *site, tctl_conv *c)
+{
+    const tctl_window *w = &c->window;
+    const bool dense = !c->direct && c->groups == 1;
+    c->strips = dense && w->out_width >= TCTL_STRIPS_MIN_WIDTH;
+    c->strips_back = dense && w->width >= TCTL_STRIPS_MIN_WIDTH && w->stride == 1 &&
+                     w->pad <= w->dilation * (w->kernel - 1);
+    if (c->strips_back && !tctl_strips_input_gradient(site->arena, w, c->out, &c->input_gradient))
+        return false;
+    if (!c->strips)
+        return true;
+    if (!tctl_strips_forward(site->arena, w, c->in, &c->forward))
+        return false;
+    const int64_t most = clamp(TCTL_CONV_LEAF_ROWS / w->out_width, 1, c->forward.rows);
+    const int64_t parts = (w->out_height + most - 1) / most;
+    c->weight_rows = (w->out_height + parts - 1) / parts;
+    ptrdiff_t *segments = tctl_arena_take_array(site->arena, (size_t)c->weight_rows, sizeof *segments);
+    for (int64_t i = 0; segments && i < c->weight_rows; i++)
+        segments[i] = (ptrdiff_t)(i * w->stride) * tctl_strips_band_row(&c->forward);
+    c->weight_segments = segments;
+    return segments != NULL;
+}
+
+tctl_status tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_conv *c, tctl_error *err)
 {
     const tctl_window *w = &c->window;
     c->in_group = c->in / c->groups;
@@ -76,9 +112,12 @@ void tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_conv *c
     c->k_grain = rows_of_weights(c->k, c->out_group);
     c->leaves = tctl_leaves_of(w->out_height, w->out_width);
     c->max_unit_groups = clamp(MAX_PARTIAL_FLOATS / (c->k * c->out), 1, MAX_UNIT_GROUPS);
+    if (!plan_strips(site, c))
+        return tctl_op_fail_memory(self, err);
     self->plan = c;
     self->shared_floats = shared_floats(site, c);
     self->scratch_floats = scratch_floats(site, c);
+    return TCTL_OK;
 }
 
 /* ---- forward ------------------------------------------------------------------------------------------- */
@@ -154,6 +193,16 @@ void tctl_conv_forward(const tctl_op_call *call)
         int64_t chunks = (rows + c->row_grain - 1) / c->row_grain;
         chunks *= (c->out + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS;
         tctl_pool_run(call->pool, (uint64_t)chunks, forward_direct, &copy);
+    } else if (c->strips) {
+        const tctl_strips_job job = {.call = call,
+                                     .strips = &c->forward,
+                                     .x = call->self->x[0],
+                                     .packed = call->shared,
+                                     .out = call->self->y,
+                                     .columns = c->out,
+                                     .start = c->bias ? TCTL_GEMM_BIAS : TCTL_GEMM_ZERO,
+                                     .bias = c->bias ? call->self->param[1] : NULL};
+        tctl_strips_run(&job);
     } else {
         tctl_op_ranges(call, rows, c->row_grain, forward_rows);
     }

@@ -17,11 +17,12 @@
 
 #include "engine/op.h"
 #include "engine/patches.h"
+#include "engine/strips.h"
 #include "engine/tree.h"
 
 /* How work is cut: decides the time only. */
 enum {
-    TCTL_CONV_LEAF_ROWS = 192,    /* positions whose patches are gathered at once for dweight */
+    TCTL_CONV_LEAF_ROWS = 224,    /* positions whose terms are added at once to dweight */
     TCTL_CONV_DIRECT_COLUMNS = 64 /* without patches, columns are cut too: a multiple of every panel */
 };
 
@@ -31,16 +32,20 @@ typedef struct tctl_conv {
     int64_t in_group, out_group;
     int64_t k; /* kernel * kernel * in_group */
     bool bias;
-    bool direct;             /* patches are the pixels themselves: 1 x 1, stride 1, no pad, one group */
-    int64_t row_grain;       /* output rows of one chunk of the forward */
-    int64_t phase_grain;     /* input pixels of one chunk of the input gradient */
-    int64_t k_grain;         /* rows of dweight of one chunk */
-    int64_t max_unit_groups; /* partial sums of dweight that there is room for */
+    bool direct;              /* patches are the pixels themselves: 1 x 1, stride 1, no pad, one group */
+    bool strips, strips_back; /* the image is read where it lies: strips.h; else through gathered patches */
+    tctl_strips forward, input_gradient;
+    int64_t weight_rows; /* rows of outputs whose terms are added at once to dweight, with strips */
+    const ptrdiff_t *weight_segments; /* [weight_rows]: where each begins in its band */
+    int64_t row_grain;                /* output rows of one chunk of the forward */
+    int64_t phase_grain;              /* input pixels of one chunk of the input gradient */
+    int64_t k_grain;                  /* rows of dweight of one chunk */
+    int64_t max_unit_groups;          /* partial sums of dweight that there is room for */
     tctl_leaves leaves;
 } tctl_conv;
 
 /* Fills what follows from window, in, out, groups and bias, and the operation's memory needs. */
-void tctl_conv_plan(const tctl_op_site *, tctl_operation *, tctl_conv *);
+tctl_status tctl_conv_plan(const tctl_op_site *, tctl_operation *, tctl_conv *, tctl_error *err);
 /* y from x, param[0] and param[1]. */
 void tctl_conv_forward(const tctl_op_call *);
 /* dx, grad[0] and grad[1] from x, dy and param[0]. */

@@ -181,6 +181,15 @@ void tctl_conv_input_gradient(const tctl_op_call *call)
         int64_t chunks = (rows + c->phase_grain - 1) / c->phase_grain;
         chunks *= (c->in + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS;
         tctl_pool_run(call->pool, (uint64_t)chunks, multiply_direct, &copy);
+    } else if (c->strips_back) {
+        const tctl_strips_job job = {.call = call,
+                                     .strips = &c->input_gradient,
+                                     .x = call->self->dy,
+                                     .packed = call->shared,
+                                     .out = call->self->dx[0],
+                                     .columns = c->in,
+                                     .start = call->self->add_dx[0] ? TCTL_GEMM_C : TCTL_GEMM_ZERO};
+        tctl_strips_run(&job);
     } else {
         tctl_pool_run(call->pool, (uint64_t)(phases * chunks_of_phase(c, call->n)), gather_and_multiply,
                       &copy);

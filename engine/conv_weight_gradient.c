@@ -22,7 +22,9 @@ typedef struct share {
     const weight_job *job;
     const tctl_conv *c;
     int64_t group, k0, k1, run;
-    float *patches, *slots, *gemm_scratch;
+    float *slots;
+    float *patches, *gemm_scratch; /* without strips */
+    float *panel, *band;           /* with strips */
 } share;
 
 /* Adds the terms of positions row0..row1-1 to the chains in `out`, or begins them. */
@@ -53,10 +55,61 @@ static void multiply(const share *s, int64_t row0, int64_t row1, float *out, boo
     tctl_gemm(&product);
 }
 
+/* The same for some rows of outputs of one sample, whose band is read where it lies: rows of dweight are the floats of
+ * a segment, terms are the positions of each row of outputs. */
+static void multiply_strips(const share *s, int64_t sample, int64_t row0, int64_t rows, float *out,
+                            bool begin)
+{
+    const tctl_op_call *call = s->job->call;
+    const tctl_conv *c = s->c;
+    const tctl_strips *f = &c->forward;
+    const size_t n = (size_t)c->out, positions = (size_t)(rows * f->out_width);
+    const float *band = tctl_strips_band(f, call->self->x[0] + sample * f->height * f->width * f->channels,
+                                         row0, rows, s->band);
+    const float *dy = call->self->dy + (sample * f->out_height + row0) * f->out_width * c->out;
+    const tctl_gemm_matrix b = {dy, (ptrdiff_t)c->out, 1};
+    for (size_t panel = 0; panel < tctl_gemm_panels(call->simd, n); panel++) {
+        const size_t columns = tctl_gemm_panel_columns(call->simd), j = panel * columns;
+        tctl_gemm_pack(call->simd, &b, positions, n, panel, s->panel);
+        tctl_gemm_strip_call strip = {.simd = call->simd,
+                                      .n = n - j < columns ? n - j : columns,
+                                      .k = (size_t)f->out_width,
+                                      .segments = c->weight_segments,
+                                      .n_segments = (size_t)rows,
+                                      .a = {band, 1, (ptrdiff_t)(f->stride * f->channels)},
+                                      .b = s->panel,
+                                      .b_row = tctl_gemm_panel_stride(call->simd, n, panel),
+                                      .c_row = n,
+                                      .start = begin ? TCTL_GEMM_ZERO : TCTL_GEMM_C};
+        for (int64_t k = s->k0, end; k < s->k1; k = end) {
+            const int64_t run = (int64_t)f->k, segment = k / run;
+            end = (segment + 1) * run < s->k1 ? (segment + 1) * run : s->k1;
+            strip.m = (size_t)(end - k);
+            strip.a.data = band + f->segments[segment] + k % run;
+            strip.c = out + (size_t)(k - s->k0) * n + j;
+            tctl_gemm_strip(&strip);
+        }
+    }
+}
+
+static void sum_leaf_strips(const share *s, int64_t first, int64_t last, float *out)
+{
+    const int64_t height = s->c->window.out_height, width = s->c->window.out_width;
+    for (int64_t row = first / width, end; row < last / width; row = end) {
+        end = (row / height + 1) * height < last / width ? (row / height + 1) * height : last / width;
+        end = row + s->c->weight_rows < end ? row + s->c->weight_rows : end;
+        multiply_strips(s, row / height, row % height, end - row, out, row == first / width);
+    }
+}
+
 static void sum_leaf(const share *s, int64_t unit, int64_t leaf, float *out)
 {
     int64_t first, last;
     tctl_leaves_range(&s->c->leaves, s->job->call->n, unit, leaf, &first, &last);
+    if (s->c->strips) {
+        sum_leaf_strips(s, first, last, out);
+        return;
+    }
     for (int64_t row = first; row < last; row += TCTL_CONV_LEAF_ROWS)
         multiply(s, row, row + TCTL_CONV_LEAF_ROWS < last ? row + TCTL_CONV_LEAF_ROWS : last, out,
                  row == first);
@@ -91,9 +144,12 @@ static void weight_chunk(void *arg, uint64_t chunk, uint32_t thread)
     share s = {.job = job, .c = c, .group = number / job->k_parts % c->groups, .k0 = part * c->k_grain};
     s.k1 = s.k0 + c->k_grain < c->k ? s.k0 + c->k_grain : c->k;
     s.run = number / job->k_parts / c->groups;
-    s.gemm_scratch = tctl_op_scratch(job->call, thread);
+    s.slots = tctl_op_scratch(job->call, thread);
+    const size_t slots = tctl_tree_slots(&c->leaves, job->units);
+    s.gemm_scratch = s.panel = s.slots + slots * (size_t)(c->k_grain * c->out_group);
     s.patches = s.gemm_scratch + tctl_gemm_scratch_floats(job->call->simd);
-    s.slots = s.patches + TCTL_CONV_LEAF_ROWS * tctl_patches_stride(c->k_grain);
+    s.band =
+        s.panel + (size_t)(c->weight_rows * c->window.out_width) * tctl_gemm_panel_columns(job->call->simd);
     sum_run(&s);
 }
 

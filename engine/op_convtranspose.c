@@ -72,9 +72,10 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
                                (const int64_t[]){w->kernel, w->kernel, c->in, c->out}, 0, err);
     if (!st && p->bias)
         st = tctl_op_add_parameter(site, self, "bias", 1, &c->in, TCTL_PARAMETER_NO_DECAY, err);
+    if (!st)
+        st = tctl_conv_plan(site, self, c, err);
     if (st)
         return st;
-    tctl_conv_plan(site, self, c);
     p->leaves = tctl_leaves_of(w->height, w->width);
     p->row = self->shared_floats;
     self->shared_floats = max_size(p->row + (size_t)tctl_shape_count(&self->in[0]),

@@ -34,7 +34,7 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
     if (!st && c->bias)
         st = tctl_op_add_parameter(site, self, "bias", 1, &c->out, TCTL_PARAMETER_NO_DECAY, err);
     if (!st)
-        tctl_conv_plan(site, self, c);
+        st = tctl_conv_plan(site, self, c, err);
     return st;
 }
 

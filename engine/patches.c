@@ -99,6 +99,21 @@ void tctl_patches_gather(const tctl_window *w, const float *x, const tctl_channe
     }
 }
 
+void tctl_patches_band(const float *image, int64_t height, int64_t width, int64_t channels, int64_t pad,
+                       int64_t row0, int64_t rows, float *dst)
+{
+    const int64_t size = width * channels, border = pad * channels;
+    for (int64_t y = row0; y < row0 + rows; y++, dst += size + 2 * border) {
+        if (y < 0 || y >= height) {
+            zero_run(dst, size + 2 * border);
+            continue;
+        }
+        zero_run(dst, border);
+        memcpy(dst + border, image + y * size, (size_t)size * sizeof *dst);
+        zero_run(dst + border + size, border);
+    }
+}
+
 /* ---- the other way -------------------------------------------------------------------------------------- */
 
 /* Coordinates 0..size-1 with (coordinate + pad) mod stride = phase. */

@@ -103,4 +103,28 @@ void tctl_gemm(const tctl_gemm_call *call);
 size_t tctl_gemm_run_floats(const tctl_simd *simd, uint32_t threads);
 void tctl_gemm_run(const tctl_gemm_call *call, tctl_pool *pool);
 
+/* ---- one panel, terms in segments ---------------------------------------------------------------------- */
+
+/*
+ * C[m,n] = start + A B for one panel of columns, where A's terms lie in pieces: term s * k + p of row i is at
+ * a.data[segments[s] + i * a.row + p * a.column]. So a convolution reads an image where it lies: a segment is a row of
+ * taps. Terms are taken in that order, as one chain.
+ */
+typedef struct tctl_gemm_strip_call {
+    const tctl_simd *simd;
+    size_t m, n; /* n columns: at most a panel */
+    size_t k;    /* terms of a segment */
+    const ptrdiff_t *segments;
+    size_t n_segments;
+    tctl_gemm_matrix a;
+    const float *b; /* packed: [n_segments * k][b_row] */
+    size_t b_row;   /* tctl_gemm_panel_stride */
+    float *c;
+    size_t c_row;
+    tctl_gemm_start start;
+    const float *bias; /* [n] */
+} tctl_gemm_strip_call;
+
+void tctl_gemm_strip(const tctl_gemm_strip_call *);
+
 #endif

@@ -97,12 +97,16 @@ INLINE void tile(const tctl_gemm_tile *t, const int rows, const int vectors)
     begin(t, rows, vectors, acc);
     if (t->next_c)
         fetch_next(t, rows, vectors);
-    const float *a = t->a, *b = t->b;
+    const float *b = t->b;
     const ptrdiff_t a_row = t->a_row, a_column = t->a_column;
     const size_t b_row = t->b_row;
-    /* Not unrolled: compilers then mix the steps and run out of registers. */
-    for (size_t p = t->k; p > 0; p--, a += a_column, b += b_row)
-        step(a, a_row, b, rows, vectors, acc);
+    size_t s = 0;
+    do {
+        const float *a = t->segments ? t->a + t->segments[s] : t->a;
+        /* Not unrolled: compilers then mix the steps and run out of registers. */
+        for (size_t p = t->k; p > 0; p--, a += a_column, b += b_row)
+            step(a, a_row, b, rows, vectors, acc);
+    } while (++s < t->n_segments);
     finish(t, rows, vectors, acc);
 }
 

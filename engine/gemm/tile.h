@@ -6,9 +6,11 @@
 #include "engine/gemm/gemm.h"
 
 struct tctl_gemm_tile {
-    size_t k;
+    size_t k;       /* of a segment */
     const float *a; /* A[i,p] at a[i * a_row + p * a_column] */
     ptrdiff_t a_row, a_column;
+    const ptrdiff_t *segments; /* where in a each of n_segments runs of k terms begins; NULL: one, at 0 */
+    size_t n_segments;
     const float *b; /* packed rows, b_row floats apart: whole vectors */
     size_t b_row;
     float *c;

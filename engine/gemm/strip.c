@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One panel of a product whose terms lie in segments: see gemm.h. */
+#include "engine/gemm/gemm.h"
+#include "engine/gemm/tile.h"
+
+void tctl_gemm_strip(const tctl_gemm_strip_call *g)
+{
+    const tctl_simd *simd = g->simd;
+    const size_t vectors = g->b_row / simd->lanes, tiles = (g->m + simd->rows - 1) / simd->rows;
+    tctl_gemm_tile t = {.k = g->k,
+                        .segments = g->segments,
+                        .n_segments = g->n_segments,
+                        .a_row = g->a.row,
+                        .a_column = g->a.column,
+                        .b = g->b,
+                        .b_row = g->b_row,
+                        .c_row = g->c_row,
+                        .bias = g->bias,
+                        .start = g->start,
+                        .tail = (uint32_t)(g->n % simd->lanes)};
+    /* Tiles of nearly equal heights: one of two rows at the end would wait for its own results. */
+    for (size_t i = 0; i < tiles; i++) {
+        const size_t first = g->m * i / tiles, rows = g->m * (i + 1) / tiles - first;
+        t.a = g->a.data + (ptrdiff_t)first * g->a.row;
+        t.c = g->c + first * g->c_row;
+        simd->tiles[(rows - 1) * simd->vectors + vectors - 1](&t);
+    }
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See strips.h. Blocks of segments, then panels, then rows of outputs: a panel stays in the first-level cache while a
+ * band is read. Blocks decide the time only. */
+#include "engine/strips.h"
+
+enum {
+    BAND_FLOATS = 1 << 16, /* half of a second-level cache */
+    K_BLOCK = 320,         /* terms whose panel fits a first-level cache */
+    CHUNKS_PER_THREAD = 2  /* at least, where a batch is small */
+};
+
+static int64_t min_int(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+static void choose_rows(tctl_strips *s)
+{
+    const int64_t row = tctl_strips_band_row(s);
+    int64_t most = (BAND_FLOATS / row - s->reach) / s->stride + 1;
+    most = most < 1 ? 1 : min_int(most, s->out_height);
+    s->rows = divide_up(s->out_height, divide_up(s->out_height, most));
+}
+
+bool tctl_strips_forward(tctl_arena *arena, const tctl_window *w, int64_t channels, tctl_strips *ret)
+{
+    tctl_strips s = {.height = w->height,
+                     .width = w->width,
+                     .channels = channels,
+                     .pad = w->pad,
+                     .out_height = w->out_height,
+                     .out_width = w->out_width,
+                     .stride = w->stride,
+                     .reach = w->dilation * (w->kernel - 1) + 1};
+    const bool runs = w->dilation == 1 && w->kernel * channels <= K_BLOCK;
+    const int64_t per_row = runs ? 1 : w->kernel;
+    s.k = (size_t)(runs ? w->kernel * channels : channels);
+    s.n_segments = (size_t)(w->kernel * per_row);
+    ptrdiff_t *segments = tctl_arena_take_array(arena, s.n_segments, sizeof *segments);
+    if (!segments)
+        return false;
+    for (int64_t i = 0; i < w->kernel * per_row; i++)
+        segments[i] = (ptrdiff_t)(i / per_row * w->dilation) * tctl_strips_band_row(&s) +
+                      (ptrdiff_t)(i % per_row * w->dilation * channels);
+    s.segments = segments;
+    choose_rows(&s);
+    *ret = s;
+    return true;
+}
+
+bool tctl_strips_input_gradient(tctl_arena *arena, const tctl_window *w, int64_t channels, tctl_strips *ret)
+{
+    const int64_t reach = w->dilation * (w->kernel - 1), taps = w->kernel * w->kernel;
+    tctl_strips s = {.height = w->out_height,
+                     .width = w->out_width,
+                     .channels = channels,
+                     .pad = reach - w->pad,
+                     .out_height = w->height,
+                     .out_width = w->width,
+                     .stride = 1,
+                     .reach = reach + 1,
+                     .k = (size_t)channels,
+                     .n_segments = (size_t)taps};
+    ptrdiff_t *segments = tctl_arena_take_array(arena, s.n_segments, sizeof *segments);
+    if (!segments)
+        return false;
+    for (int64_t i = 0; i < taps; i++) /* later taps read earlier outputs */
+        segments[i] = (ptrdiff_t)(reach - i / w->kernel * w->dilation) * tctl_strips_band_row(&s) +
+                      (ptrdiff_t)((reach - i % w->kernel * w->dilation) * channels);
+    s.segments = segments;
+    choose_rows(&s);
+    *ret = s;
+    return true;
+}
+
+/* ---- bands --------------------------------------------------------------------------------------------- */
+
+size_t tctl_strips_band_floats(const tctl_strips *s, int64_t rows)
+{
+    return s->pad == 0 ? 0 : (size_t)(((rows - 1) * s->stride + s->reach) * tctl_strips_band_row(s));
+}
+
+const float *tctl_strips_band(const tctl_strips *s, const float *image, int64_t row0, int64_t rows,
+                              float *memory)
+{
+    const int64_t first = row0 * s->stride - s->pad;
+    if (s->pad == 0)
+        return image + first * tctl_strips_band_row(s);
+    tctl_patches_band(image, s->height, s->width, s->channels, s->pad, first,
+                      (rows - 1) * s->stride + s->reach, memory);
+    return memory;
+}
+
+/* ---- the product --------------------------------------------------------------------------------------- */
+
+typedef struct bands {
+    const tctl_strips_job *job;
+    int64_t rows, parts; /* of an image */
+} bands;
+
+/* A block of segments of one panel for some rows of outputs. */
+static void multiply_rows(const tctl_strips_job *job, const float *band, float *out, int64_t rows,
+                          size_t segment0, size_t n_segments, size_t panel)
+{
+    const tctl_strips *s = job->strips;
+    const tctl_simd *simd = job->call->simd;
+    const size_t n = (size_t)job->columns, columns = tctl_gemm_panel_columns(simd), j = panel * columns;
+    tctl_gemm_strip_call strip = {
+        .simd = simd,
+        .m = (size_t)s->out_width,
+        .n = n - j < columns ? n - j : columns,
+        .k = s->k,
+        .segments = s->segments + segment0,
+        .n_segments = n_segments,
+        .a = {band, (ptrdiff_t)(s->stride * s->channels), 1},
+        .b_row = tctl_gemm_panel_stride(simd, n, panel),
+        .c = out + j,
+        .c_row = n,
+        .start = segment0 ? TCTL_GEMM_C : job->start,
+        .bias = job->bias ? job->bias + j : NULL,
+    };
+    strip.b = job->packed + j * s->n_segments * s->k + segment0 * s->k * strip.b_row;
+    for (int64_t y = 0; y < rows; y++) {
+        tctl_gemm_strip(&strip);
+        strip.a.data += s->stride * tctl_strips_band_row(s);
+        strip.c += (size_t)s->out_width * n;
+    }
+}
+
+/* Chunk: some rows of outputs of one image. */
+static void compute_band(void *arg, uint64_t chunk, uint32_t thread)
+{
+    const bands *b = arg;
+    const tctl_strips_job *job = b->job;
+    const tctl_strips *s = job->strips;
+    const int64_t image = (int64_t)chunk / b->parts, row0 = (int64_t)chunk % b->parts * b->rows;
+    const int64_t rows = min_int(b->rows, s->out_height - row0);
+    const float *x = job->x + image * s->height * s->width * s->channels;
+    const float *band = tctl_strips_band(s, x, row0, rows, tctl_op_scratch(job->call, thread));
+    float *out = job->out + (image * s->out_height + row0) * s->out_width * job->columns;
+    const size_t block = s->k < K_BLOCK ? K_BLOCK / s->k : 1;
+    for (size_t segment = 0; segment < s->n_segments; segment += block) {
+        const size_t n = s->n_segments - segment < block ? s->n_segments - segment : block;
+        for (size_t panel = 0; panel < tctl_gemm_panels(job->call->simd, (size_t)job->columns); panel++)
+            multiply_rows(job, band, out, rows, segment, n, panel);
+    }
+}
+
+void tctl_strips_run(const tctl_strips_job *job)
+{
+    const tctl_strips *s = job->strips;
+    const int64_t wanted = (int64_t)tctl_pool_threads(job->call->pool) * CHUNKS_PER_THREAD;
+    bands b = {.job = job, .rows = s->rows};
+    int64_t parts = min_int(divide_up(wanted, job->call->n), s->out_height);
+    if (parts > divide_up(s->out_height, b.rows))
+        b.rows = divide_up(s->out_height, parts);
+    b.parts = divide_up(s->out_height, b.rows);
+    tctl_pool_run(job->call->pool, (uint64_t)(job->call->n * b.parts), compute_band, &b);
+}

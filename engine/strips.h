@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A convolution without gathered patches: the matrix product reads the image where it lies.
+ *
+ * In a channels-last image with a border of zeros, what one output position reads through a row of taps is one run of
+ * floats, and the next position's run begins stride pixels later. So the chains over (tap_y, tap_x, channel) are
+ * chains over segments of the image (tctl_gemm_strip). All that is copied is a band of rows, to give it its border.
+ * One group of channels, and images at least TCTL_STRIPS_MIN_WIDTH wide; anything else goes through patches.
+ */
+#ifndef TCTL_ENGINE_STRIPS_H
+#define TCTL_ENGINE_STRIPS_H
+
+#include "engine/op.h"
+#include "engine/patches.h"
+
+enum { TCTL_STRIPS_MIN_WIDTH = 4 };
+
+typedef struct tctl_strips {
+    int64_t height, width, channels; /* of the image that is read */
+    int64_t pad;                     /* zeros around it */
+    int64_t out_height, out_width, stride;
+    int64_t reach; /* rows of the image that one row of outputs reads */
+    int64_t rows;  /* rows of outputs whose band fits the second-level cache */
+    size_t k, n_segments;
+    const ptrdiff_t *segments; /* of the first output's taps in its band */
+} tctl_strips;
+
+/* The forward of a window over `channels` channels: segments are rows of taps where those are runs, else taps. False if
+ * memory is out. */
+bool tctl_strips_forward(tctl_arena *, const tctl_window *, int64_t channels, tctl_strips *ret);
+/* The input gradient of a window of stride 1 whose outputs have `channels` channels; pad <= dilation * (kernel - 1). */
+bool tctl_strips_input_gradient(tctl_arena *, const tctl_window *, int64_t channels, tctl_strips *ret);
+
+/* Floats of a band for `rows` rows of outputs; 0 if the image needs no border. */
+size_t tctl_strips_band_floats(const tctl_strips *, int64_t rows);
+/* The band of output rows row0..row0+rows-1 of one image: copied to `memory`, or where it lies. */
+const float *tctl_strips_band(const tctl_strips *, const float *image, int64_t row0, int64_t rows,
+                              float *memory);
+static inline ptrdiff_t tctl_strips_band_row(const tctl_strips *s)
+{
+    return (ptrdiff_t)((s->width + 2 * s->pad) * s->channels);
+}
+
+/* What is computed with them: out[n, out_height, out_width, columns] from x and packed panels of [segments * k]. */
+typedef struct tctl_strips_job {
+    const tctl_op_call
+        *call; /* its scratch has tctl_strips_band_floats(strips, strips->rows) for each thread */
+    const tctl_strips *strips;
+    const float *x, *packed;
+    float *out;
+    int64_t columns;
+    tctl_gemm_start start;
+    const float *bias;
+} tctl_strips_job;
+void tctl_strips_run(const tctl_strips_job *);
+
+#endif
