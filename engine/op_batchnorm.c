@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "engine/conv.h"
+#include "engine/math/norm.h"
 #include "engine/reduce.h"
 
 typedef struct plan {
@@ -73,24 +74,11 @@ static void initialize(const tctl_op_site *site, tctl_operation *self)
 
 /* ---- forward ------------------------------------------------------------------------------------------- */
 
-static void leaf_squares(const tctl_column_sums *s, int64_t first, int64_t last, int64_t c0, int64_t c1,
-                         float *sums)
+static void leaf_squares(const tctl_column_sums *s, int64_t first, int64_t last, float *sums, uint32_t thread)
 {
-    float acc[TCTL_REDUCE_CHANNELS] = {0};
-    const float *x = s->x + first * s->channels + c0, *mean = s->center + c0;
-    if (c1 - c0 == TCTL_REDUCE_CHANNELS) {
-        for (int64_t r = first; r < last; r++, x += s->channels) {
-            for (int c = 0; c < TCTL_REDUCE_CHANNELS; c++)
-                acc[c] += (x[c] - mean[c]) * (x[c] - mean[c]);
-        }
-    } else {
-        for (int64_t r = first; r < last; r++, x += s->channels) {
-            for (int64_t c = 0; c < c1 - c0; c++)
-                acc[c] += (x[c] - mean[c]) * (x[c] - mean[c]);
-        }
-    }
-    for (int64_t c = c0; c < c1; c++)
-        sums[c] = acc[c - c0];
+    (void)thread;
+    tctl_norm_of(s->call->simd)
+        ->add_squares(last - first, s->channels, s->x + first * s->channels, s->center, sums);
 }
 
 /* Coefficients of y = (x - mean) * factor + shift: [0] mean, [1] factor, [2] shift. */
@@ -174,31 +162,13 @@ static void evaluate(const tctl_op_call *call)
 /* ---- backward ------------------------------------------------------------------------------------------ */
 
 /* Two sums: dy, and dy * (x - mean). */
-static void leaf_gradients(const tctl_column_sums *s, int64_t first, int64_t last, int64_t c0, int64_t c1,
-                           float *sums)
+static void leaf_gradients(const tctl_column_sums *s, int64_t first, int64_t last, float *sums,
+                           uint32_t thread)
 {
-    float plain[TCTL_REDUCE_CHANNELS] = {0}, product[TCTL_REDUCE_CHANNELS] = {0};
-    const float *x = s->x + first * s->channels + c0, *dy = s->y + first * s->channels + c0;
-    const float *mean = s->center + c0;
-    if (c1 - c0 == TCTL_REDUCE_CHANNELS) {
-        for (int64_t r = first; r < last; r++, x += s->channels, dy += s->channels) {
-            for (int c = 0; c < TCTL_REDUCE_CHANNELS; c++) {
-                plain[c] += dy[c];
-                product[c] += dy[c] * (x[c] - mean[c]);
-            }
-        }
-    } else {
-        for (int64_t r = first; r < last; r++, x += s->channels, dy += s->channels) {
-            for (int64_t c = 0; c < c1 - c0; c++) {
-                plain[c] += dy[c];
-                product[c] += dy[c] * (x[c] - mean[c]);
-            }
-        }
-    }
-    for (int64_t c = c0; c < c1; c++) {
-        sums[c] = plain[c - c0];
-        sums[s->channels + c] = product[c - c0];
-    }
+    (void)thread;
+    const int64_t at = first * s->channels;
+    tctl_norm_of(s->call->simd)
+        ->add_gradients(last - first, s->channels, s->x + at, s->center, s->y + at, sums);
 }
 
 /* Coefficients of dx = factor * ((dy - b) - (x - mean) * d): [0] mean, [1] factor, [2] b, [3] d. */

@@ -82,29 +82,19 @@ static void forward(const tctl_op_call *call)
 /* ---- backward ------------------------------------------------------------------------------------------ */
 
 /* Two sums: dy, and dy * u. */
-static void leaf_gradients(const tctl_column_sums *s, int64_t first, int64_t last, int64_t c0, int64_t c1,
-                           float *sums)
+static void leaf_gradients(const tctl_column_sums *s, int64_t first, int64_t last, float *sums,
+                           uint32_t thread)
 {
-    float plain[TCTL_REDUCE_CHANNELS] = {0}, product[TCTL_REDUCE_CHANNELS] = {0};
+    (void)thread;
     const float *saved = s->call->self->saved;
-    const float *x = s->x + first * s->channels + c0, *dy = s->y + first * s->channels + c0;
+    const float *restrict x = s->x + first * s->channels, *restrict dy = s->y + first * s->channels;
+    float *restrict plain = sums, *restrict product = sums + s->channels;
     for (int64_t r = first; r < last; r++, x += s->channels, dy += s->channels) {
         const float mean = saved[2 * r], inv = saved[2 * r + 1];
-        if (c1 - c0 == TCTL_REDUCE_CHANNELS) {
-            for (int c = 0; c < TCTL_REDUCE_CHANNELS; c++) {
-                plain[c] += dy[c];
-                product[c] += dy[c] * ((x[c] - mean) * inv);
-            }
-        } else {
-            for (int64_t c = 0; c < c1 - c0; c++) {
-                plain[c] += dy[c];
-                product[c] += dy[c] * ((x[c] - mean) * inv);
-            }
+        for (int64_t c = 0; c < s->channels; c++) {
+            plain[c] += dy[c];
+            product[c] += dy[c] * ((x[c] - mean) * inv);
         }
-    }
-    for (int64_t c = c0; c < c1; c++) {
-        sums[c] = plain[c - c0];
-        sums[s->channels + c] = product[c - c0];
     }
 }
 

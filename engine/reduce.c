@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See reduce.h. A chunk is one leaf; what it sums is a few cache lines per position, so that partial sums stay in
- * registers. */
+/* See reduce.h. A chunk is one leaf. */
 #include "engine/reduce.h"
+
+#include <string.h>
+
+#include "engine/math/norm.h"
 
 size_t tctl_column_sums_floats(const tctl_leaves *l, int64_t n, int64_t channels, int64_t n_sums)
 {
@@ -17,17 +20,15 @@ typedef struct sums_job {
 /* Chunk: one leaf. */
 static void sum_leaf(void *arg, uint64_t chunk, uint32_t thread)
 {
-    (void)thread;
     const sums_job *job = arg;
     const tctl_column_sums *s = job->sums;
     const int64_t number = (int64_t)chunk;
     int64_t first, last;
     tctl_leaves_range(&s->leaves, s->call->n, number / s->leaves.per_unit, number % s->leaves.per_unit,
                       &first, &last);
-    for (int64_t c = 0; c < s->channels; c += TCTL_REDUCE_CHANNELS) {
-        int64_t end = c + TCTL_REDUCE_CHANNELS < s->channels ? c + TCTL_REDUCE_CHANNELS : s->channels;
-        s->leaf(s, first, last, c, end, job->values + number * job->width);
-    }
+    float *sums = job->values + number * job->width;
+    memset(sums, 0, (size_t)job->width * sizeof *sums);
+    s->leaf(s, first, last, sums, thread);
 }
 
 enum { JOIN_COLUMNS = 64 };
@@ -54,22 +55,8 @@ void tctl_column_sums_run(const tctl_column_sums *s, float *values)
                   &job);
 }
 
-void tctl_leaf_sum(const tctl_column_sums *s, int64_t first, int64_t last, int64_t c0, int64_t c1,
-                   float *sums)
+void tctl_leaf_sum(const tctl_column_sums *s, int64_t first, int64_t last, float *sums, uint32_t thread)
 {
-    float acc[TCTL_REDUCE_CHANNELS] = {0};
-    const float *x = s->x + first * s->channels + c0;
-    if (c1 - c0 == TCTL_REDUCE_CHANNELS) {
-        for (int64_t r = first; r < last; r++, x += s->channels) {
-            for (int c = 0; c < TCTL_REDUCE_CHANNELS; c++)
-                acc[c] += x[c];
-        }
-    } else {
-        for (int64_t r = first; r < last; r++, x += s->channels) {
-            for (int64_t c = 0; c < c1 - c0; c++)
-                acc[c] += x[c];
-        }
-    }
-    for (int64_t c = c0; c < c1; c++)
-        sums[c] = acc[c - c0];
+    (void)thread;
+    tctl_norm_of(s->call->simd)->add_sums(last - first, s->channels, s->x + first * s->channels, sums);
 }

@@ -8,11 +8,10 @@
 
 typedef struct tctl_column_sums tctl_column_sums;
 
-/* One leaf: the sums over positions first..last-1, each a chain from +0 in ascending order, of channels
- * c0..c1-1 (at most TCTL_REDUCE_CHANNELS) of each of the n_sums quantities: sums[s * channels + c] for c0 <= c < c1. */
-enum { TCTL_REDUCE_CHANNELS = 16 };
-typedef void tctl_leaf_fn(const tctl_column_sums *, int64_t first, int64_t last, int64_t c0, int64_t c1,
-                          float *sums);
+/* One leaf: adds the terms of positions first..last-1, in ascending order, to the chains sums[n_sums][channels], which
+ * begin with +0. */
+typedef void tctl_leaf_fn(const tctl_column_sums *, int64_t first, int64_t last, float *sums,
+                          uint32_t thread);
 
 struct tctl_column_sums {
     const tctl_op_call *call;

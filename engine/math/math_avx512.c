@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of math.h for AVX-512. */
+/* The loops of math.h and norm.h for AVX-512. */
 #include "engine/math/math.h"
+#include "engine/math/norm.h"
 
 #if defined(__x86_64__)
 #define MATH_TABLE tctl_math_avx512
+#define NORM_TABLE tctl_norm_avx512
+#define NORM_LANES 16
 #include "engine/math/math_body.h"
+#include "engine/math/norm_body.h"
 #endif

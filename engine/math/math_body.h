@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/fmath_activation.h"
+#include "engine/math/loops.h"
 #include "engine/math/math.h"
 
 enum { LANES = TCTL_ROW_LANES };
@@ -48,15 +49,6 @@ ROW_SUM(sum_of_weighted_normal, (dy[j] * weight[j]) * ((x[j] - mean) * inv), con
 ROW_SUM(sum_of_normal, dy[j] * ((x[j] - mean) * inv), const float *dy, const float *x, float mean, float inv)
 
 /* ---- functions of one number --------------------------------------------------------------------------- */
-
-/* Arrays are the same or apart, so that no element depends on another one. */
-#if defined(__clang__)
-#define ELEMENTWISE _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define ELEMENTWISE _Pragma("GCC ivdep")
-#else
-#define ELEMENTWISE
-#endif
 
 #define MAP(name, f)                                                                                         \
     static void name(int64_t n, const float *x, float *y)                                                    \

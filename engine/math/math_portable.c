@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of math.h for every processor of the family. On x86-64 without fused multiply-add it is right and slow. */
+/* The loops of math.h and norm.h for every processor of the family. On x86-64 without fused multiply-add it is right and slow. */
 #define MATH_TABLE tctl_math_portable
+#define NORM_TABLE tctl_norm_portable
+#define NORM_LANES 4
 #include "engine/math/math_body.h"
+#include "engine/math/norm_body.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/math/math.h"
+#include "engine/math/norm.h"
 
 const tctl_math *tctl_math_of(const tctl_simd *simd)
 {
@@ -14,4 +15,16 @@ const tctl_math *tctl_math_of(const tctl_simd *simd)
 #endif
     (void)simd;
     return &tctl_math_portable;
+}
+
+const tctl_norm *tctl_norm_of(const tctl_simd *simd)
+{
+#if defined(__x86_64__)
+    if (strcmp(simd->name, "avx512") == 0)
+        return &tctl_norm_avx512;
+    if (strcmp(simd->name, "avx2") == 0)
+        return &tctl_norm_avx2;
+#endif
+    (void)simd;
+    return &tctl_norm_portable;
 }
