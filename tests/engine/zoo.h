@@ -259,6 +259,7 @@ static const toy zoo[] = {
      0,
      {CONV(.out = 64, .kernel = 3, .pad = 1, .groups = 1), RELU, CONV(.out = 70, .kernel = 3, .pad = 1), RELU,
       CONV(.out = 130, .kernel = 1), AVGPOOL, LINEAR(3)}},
+#include "zoo_batchnorm.inc"
 #include "zoo_sequence.inc"
 };
 
