@@ -86,12 +86,12 @@ static tctl_status connect(tctl_network *net, const tctl_shape *input, tctl_oper
         if (from < TCTL_MODEL_INPUT || from >= (int32_t)index)
             return tctl_op_fail(self, err, "input %d does not stand before it", from);
         self->in[j] = from < 0 ? *input : net->operations[from].out;
-        if ((from < 0 && net->token_dtype) != ((self->op->flags & TCTL_OP_TAKES_TOKENS) != 0))
+        if ((from < 0 && net->token_dtype) != ((self->flags & TCTL_OP_TAKES_TOKENS) != 0))
             return tctl_op_fail(self, err,
-                                self->op->flags & TCTL_OP_TAKES_TOKENS
+                                self->flags & TCTL_OP_TAKES_TOKENS
                                     ? "needs token numbers: integers of the data, one per position"
                                     : "its input is token numbers; an 'embedding' turns them into features");
-        while (from >= 0 && (net->operations[from].op->flags & TCTL_OP_ALIAS))
+        while (from >= 0 && (net->operations[from].flags & TCTL_OP_ALIAS))
             from = net->operations[from].sources[0];
         self->sources[j] = from;
     }
@@ -110,6 +110,7 @@ static tctl_status build_operation(tctl_network *net, const tctl_network_request
         return fail_unknown(self->node, err);
     if (!self->name)
         return tctl_op_fail_memory(self, err);
+    self->flags = self->op->flags;
     const tctl_op_site site = {net->arena, net->simd, net->max_batch, net->seed};
     tctl_status st = connect(net, input, self, index, err);
     if (!st)

@@ -28,8 +28,16 @@ struct tctl_network {
     size_t shared_floats, scratch_stride;
 };
 
-/* Operations, shapes, parameters; then memory. The network is zeroed but for pool, simd, seed, and max_batch. */
+/* The operation that the loss reads, or TCTL_MODEL_INPUT. */
+static inline int32_t tctl_build_last_source(const tctl_network *net)
+{
+    const tctl_operation *last = &net->operations[net->n_operations - 1];
+    return last->flags & TCTL_OP_ALIAS ? last->sources[0] : (int32_t)net->n_operations - 1;
+}
+
+/* Operations, shapes, parameters; what is computed together; then memory. The network is zeroed but for pool, simd, seed, and max_batch. */
 tctl_status tctl_build_operations(tctl_network *, const tctl_network_request *, tctl_error *err);
+void tctl_build_fusions(tctl_network *); /* operators take those behind them into their own pass */
 tctl_status tctl_build_memory(tctl_network *, tctl_error *err);
 
 #endif

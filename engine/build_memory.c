@@ -115,16 +115,9 @@ static void need(tctl_span *span, int32_t moment)
         span->to = moment;
 }
 
-/* The operation that the loss reads, or TCTL_MODEL_INPUT. */
-static int32_t last_source(const tctl_network *net)
-{
-    const tctl_operation *last = &net->operations[net->n_operations - 1];
-    return last->op->flags & TCTL_OP_ALIAS ? last->sources[0] : (int32_t)net->n_operations - 1;
-}
-
 static bool is_alias(const layout *l, int32_t i)
 {
-    return l->net->operations[i].op->flags & TCTL_OP_ALIAS;
+    return l->net->operations[i].flags & TCTL_OP_ALIAS;
 }
 
 static void count_readers(layout *l)
@@ -135,8 +128,8 @@ static void count_readers(layout *l)
                 l->values[l->net->operations[i].sources[j]].readers++;
         }
     }
-    if (last_source(l->net) >= 0)
-        l->values[last_source(l->net)].readers++;
+    if (tctl_build_last_source(l->net) >= 0)
+        l->values[tctl_build_last_source(l->net)].readers++;
 }
 
 static size_t output_bytes(const layout *l, int32_t i)
@@ -149,9 +142,8 @@ static void plan_output(layout *l, int32_t i)
 {
     const tctl_operation *self = &l->net->operations[i];
     const int32_t source = self->sources[0];
-    const bool in_place = (self->op->flags & TCTL_OP_IN_PLACE) && source >= 0 &&
-                          l->values[source].readers == 1 &&
-                          !(l->net->operations[source].op->flags & TCTL_OP_KEEPS_OUTPUT);
+    const bool in_place = (self->flags & TCTL_OP_IN_PLACE) && source >= 0 && l->values[source].readers == 1 &&
+                          !(l->net->operations[source].flags & TCTL_OP_KEEPS_OUTPUT);
     l->values[i].storage =
         in_place ? l->values[source].storage : new_span(l, output_bytes(l, i), forward_moment(i));
     for (uint32_t j = 0; j < self->n_inputs; j++) {
@@ -159,11 +151,11 @@ static void plan_output(layout *l, int32_t i)
             continue;
         tctl_span *input = &l->spans[l->values[self->sources[j]].storage];
         need(input, forward_moment(i));
-        if (self->op->flags & TCTL_OP_KEEPS_INPUT)
+        if (self->flags & TCTL_OP_KEEPS_INPUT)
             need(input, backward_moment(l, i));
     }
     need(&l->spans[l->values[i].storage],
-         self->op->flags & TCTL_OP_KEEPS_OUTPUT ? backward_moment(l, i) : forward_moment(i));
+         self->flags & TCTL_OP_KEEPS_OUTPUT ? backward_moment(l, i) : forward_moment(i));
 }
 
 static void plan_saved(layout *l, int32_t i)
@@ -192,7 +184,7 @@ static void plan_gradient(layout *l, int32_t i)
         value *v = &l->values[source];
         self->add_dx[j] = v->gradient != NONE;
         if (v->gradient == NONE) {
-            bool in_place = j == 0 && (self->op->flags & TCTL_OP_GRADIENT_IN_PLACE) && v->readers == 1;
+            bool in_place = j == 0 && (self->flags & TCTL_OP_GRADIENT_IN_PLACE) && v->readers == 1;
             v->gradient = in_place ? l->values[i].gradient
                                    : new_span(l, output_bytes(l, source), backward_moment(l, i));
         }
@@ -202,7 +194,7 @@ static void plan_gradient(layout *l, int32_t i)
 
 static void plan_values(layout *l)
 {
-    const int32_t last = last_source(l->net);
+    const int32_t last = tctl_build_last_source(l->net);
     count_readers(l);
     for (int32_t i = 0; i < l->n; i++) {
         l->values[i].gradient = NONE;
@@ -228,7 +220,7 @@ static float *at(const layout *l, int32_t span)
 
 static void bind_values(const layout *l)
 {
-    const int32_t last = last_source(l->net);
+    const int32_t last = tctl_build_last_source(l->net);
     for (int32_t i = 0; i < l->n; i++) {
         tctl_operation *self = &l->net->operations[i];
         if (is_alias(l, i))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See network.h: creating, running and destroying a network. build.c makes its operations, build_memory.c lays them
- * out. */
+/* See network.h: creating, running and destroying a network. build.c makes its operations, fuse.c joins them,
+ * build_memory.c lays them out. */
 #include "engine/network.h"
 
 #include <stdlib.h>
@@ -54,6 +54,8 @@ static tctl_status build(tctl_network *net, const tctl_network_request *request,
     tctl_status st = tctl_simd_choose(getenv("TRAINCTL_SIMD"), &net->simd, err);
     if (!st)
         st = tctl_build_operations(net, request, err);
+    if (!st)
+        tctl_build_fusions(net);
     if (!st)
         st = tctl_build_memory(net, err);
     if (!st)
@@ -144,7 +146,7 @@ static void compute(tctl_network *net, const tctl_network_batch *b, bool trainin
 {
     for (uint32_t i = 0; i < net->n_operations; i++) {
         tctl_operation *self = &net->operations[i];
-        if (self->op->flags & TCTL_OP_ALIAS)
+        if (self->flags & TCTL_OP_ALIAS)
             continue;
         for (uint32_t j = 0; j < self->n_inputs; j++) {
             if (self->sources[j] == TCTL_MODEL_INPUT)
@@ -202,7 +204,7 @@ tctl_status tctl_network_backward(tctl_network *net, const tctl_network_batch *b
                        net->output_gradient);
     for (uint32_t i = net->n_operations; i-- > 0;) {
         const tctl_operation *self = &net->operations[i];
-        if ((self->op->flags & TCTL_OP_ALIAS) || !net->computes_gradient[i])
+        if ((self->flags & TCTL_OP_ALIAS) || !net->computes_gradient[i])
             continue;
         const tctl_op_call call = call_of(net, b, self);
         self->op->backward(&call);

@@ -19,6 +19,7 @@
 #include "base/pool.h"
 #include "engine/gemm/gemm.h"
 #include "engine/network.h"
+#include "engine/patches.h"
 
 /*
  * Of one sample, channels last. Rank 3 is an image, height x width x channels. Rank 2 is a sequence: `height` positions
@@ -38,6 +39,12 @@ enum { TCTL_OP_MAX_PARAMETERS = 2, TCTL_OP_MAX_BUFFERS = 2, TCTL_OP_TEXT = 64 };
 
 typedef struct tctl_op tctl_op;
 
+/* What follows an operator and is computed in the same pass (fuse.c). `out` is then what comes out behind it. */
+typedef struct tctl_tail {
+    bool relu;
+    const tctl_window *pool; /* a max-pool whose windows do not overlap, behind the ReLU; NULL: none */
+} tctl_tail;
+
 /* A node of the model, at work. */
 typedef struct tctl_operation {
     const tctl_op *op;
@@ -47,6 +54,7 @@ typedef struct tctl_operation {
     int32_t sources
         [TCTL_NODE_MAX_INPUTS]; /* operations that compute the inputs, or TCTL_MODEL_INPUT; never an alias */
     tctl_shape in[TCTL_NODE_MAX_INPUTS];
+    uint32_t flags; /* TCTL_OP_… below: the operator's, and what fuse.c makes of them */
 
     /* filled by `infer` */
     tctl_shape out;
@@ -58,6 +66,7 @@ typedef struct tctl_operation {
     size_t shared_floats;                        /* scratch of one call, all threads together */
     size_t scratch_floats;                       /* scratch of one call, for each thread */
     int64_t vocabulary;                          /* token numbers are below it; 0: it takes none */
+    tctl_tail tail;
 
     /* bound by the builder; x of the network's input changes with each batch */
     const float *x[TCTL_NODE_MAX_INPUTS]; /* [n, in[j]] */
@@ -100,8 +109,8 @@ enum {
     TCTL_OP_KEEPS_OUTPUT = 1u << 1,      /* backward reads y */
     TCTL_OP_IN_PLACE = 1u << 2,          /* y may be x[0] */
     TCTL_OP_GRADIENT_IN_PLACE = 1u << 3, /* dx[0] may be dy, unless add_dx[0] */
-    TCTL_OP_ALIAS = 1u << 4,             /* y is x[0] under another shape; there is nothing to compute */
-    TCTL_OP_TAKES_TOKENS = 1u << 5       /* its input is token numbers, call->tokens; there is no x */
+    TCTL_OP_ALIAS = 1u << 4,       /* y is x[0], perhaps under another shape; there is nothing to compute */
+    TCTL_OP_TAKES_TOKENS = 1u << 5 /* its input is token numbers, call->tokens; there is no x */
 };
 
 struct tctl_op {

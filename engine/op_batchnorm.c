@@ -11,6 +11,9 @@
  *
  * `scale` is the parameter "weight", `shift` is "bias". In evaluation mode mean and variance are the running ones.
  * With M = 1 the output is `shift`.
+ *
+ * A ReLU and a max-pool behind it are computed in the same pass (fuse.c). What would be their gradient is made again
+ * for each of the two passes of the backward, in a strip of positions that stays in the first-level cache.
  */
 #include <math.h>
 
@@ -18,13 +21,18 @@
 #include "engine/math/norm.h"
 #include "engine/reduce.h"
 
+enum { STRIP_FLOATS = 2048 };
+
 typedef struct plan {
-    int64_t channels, positions; /* positions per sample */
+    int64_t channels, height, width; /* of the input */
     float eps, momentum, keep;
     bool affine;
     tctl_leaves leaves;
-    size_t coefficients; /* where they begin in the shared memory: [4][channels] */
+    size_t coefficients; /* where they begin in the shared memory: [N_COEFFICIENTS][channels] */
 } plan;
+
+/* y = (x - mean) * factor + shift; dx = factor * ((dy - b) - (x - mean) * d) */
+enum { MEAN, FACTOR, SHIFT, B, D, N_COEFFICIENTS };
 
 static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_error *err)
 {
@@ -39,7 +47,8 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
         st = tctl_op_bool(self, "affine", &p->affine, err);
     self->out = self->in[0];
     p->channels = self->out.channels;
-    p->positions = self->out.height * self->out.width;
+    p->height = self->out.height;
+    p->width = self->out.width;
     p->eps = (float)eps;
     p->momentum = (float)momentum;
     p->keep = (float)(1 - momentum);
@@ -47,7 +56,8 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
     p->coefficients = tctl_column_sums_floats(&p->leaves, site->max_batch, p->channels, 2);
     self->plan = p;
     self->saved_bytes = 2 * (size_t)p->channels * sizeof(float); /* mean, inv */
-    self->shared_floats = p->coefficients + 4 * (size_t)p->channels;
+    self->shared_floats = p->coefficients + N_COEFFICIENTS * (size_t)p->channels;
+    self->scratch_floats = (size_t)(p->width * p->channels) + STRIP_FLOATS;
     const int64_t dims[] = {p->channels};
     if (!st && p->affine)
         st = tctl_op_add_parameter(site, self, "weight", 1, dims, TCTL_PARAMETER_NO_DECAY, err);
@@ -72,6 +82,28 @@ static void initialize(const tctl_op_site *site, tctl_operation *self)
         self->buffer[1][c] = 1;
 }
 
+static float *coefficient(const tctl_op_call *call, int which)
+{
+    const plan *p = call->self->plan;
+    return call->shared + p->coefficients + which * p->channels;
+}
+
+static tctl_normalization normalization_of(const tctl_op_call *call)
+{
+    const plan *p = call->self->plan;
+    return (tctl_normalization){.channels = p->channels,
+                                .mean = coefficient(call, MEAN),
+                                .factor = coefficient(call, FACTOR),
+                                .shift = coefficient(call, SHIFT),
+                                .relu = call->self->tail.relu};
+}
+
+static uint8_t *winners_of(const tctl_operation *self)
+{
+    const plan *p = self->plan;
+    return (uint8_t *)((float *)self->saved + 2 * p->channels);
+}
+
 /* ---- forward ------------------------------------------------------------------------------------------- */
 
 static void leaf_squares(const tctl_column_sums *s, int64_t first, int64_t last, float *sums, uint32_t thread)
@@ -81,37 +113,52 @@ static void leaf_squares(const tctl_column_sums *s, int64_t first, int64_t last,
         ->add_squares(last - first, s->channels, s->x + first * s->channels, s->center, sums);
 }
 
-/* Coefficients of y = (x - mean) * factor + shift: [0] mean, [1] factor, [2] shift. */
 static void set_coefficients(const tctl_op_call *call, const float *mean, const float *inv)
 {
     const tctl_operation *self = call->self;
     const plan *p = self->plan;
-    const size_t n = (size_t)p->channels;
-    float *k = call->shared + p->coefficients;
-    for (size_t c = 0; c < n; c++) {
-        k[c] = mean[c];
-        k[n + c] = p->affine ? self->param[0][c] * inv[c] : inv[c];
-        k[2 * n + c] = p->affine ? self->param[1][c] : 0;
+    float *factor = coefficient(call, FACTOR), *shift = coefficient(call, SHIFT);
+    memcpy(coefficient(call, MEAN), mean, (size_t)p->channels * sizeof *mean);
+    for (int64_t c = 0; c < p->channels; c++) {
+        factor[c] = p->affine ? self->param[0][c] * inv[c] : inv[c];
+        shift[c] = p->affine ? self->param[1][c] : 0;
     }
 }
 
+/* Positions. */
 static void apply_range(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
 {
     (void)thread;
-    const plan *p = call->self->plan;
-    const int64_t n = p->channels;
-    const float *restrict mean = call->shared + p->coefficients, *restrict factor = mean + n;
-    const float *restrict shift = factor + n, *x = call->self->x[0] + first * n;
-    float *y = call->self->y + first * n;
-    for (int64_t r = first; r < last; r++, x += n, y += n) {
-        for (int64_t c = 0; c < n; c++)
-            y[c] = (x[c] - mean[c]) * factor[c] + shift[c];
+    const tctl_normalization a = normalization_of(call);
+    const int64_t at = first * a.channels;
+    tctl_norm_of(call->simd)->apply(&a, last - first, call->self->x[0] + at, call->self->y + at);
+}
+
+/* Rows of windows: (sample, oy). */
+static void apply_pool_range(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
+{
+    (void)thread;
+    const tctl_operation *self = call->self;
+    const tctl_normalization a = normalization_of(call);
+    const tctl_window *w = self->tail.pool;
+    const int64_t row = w->width * a.channels, out_row = w->out_width * a.channels;
+    for (int64_t r = first; r < last; r++) {
+        const int64_t image_row = r / w->out_height * w->height + r % w->out_height * w->kernel;
+        tctl_norm_of(call->simd)
+            ->apply_pool(&a, w->kernel, w->out_width, self->x[0] + image_row * row, row,
+                         self->y + r * out_row, winners_of(self) + r * out_row);
     }
 }
 
-static int64_t row_grain(const plan *p)
+static void apply(const tctl_op_call *call)
 {
-    return p->channels < TCTL_OP_GRAIN ? TCTL_OP_GRAIN / p->channels : 1;
+    const plan *p = call->self->plan;
+    const tctl_window *w = call->self->tail.pool;
+    if (w)
+        tctl_op_ranges(call, call->n * w->out_height, 1, apply_pool_range);
+    else
+        tctl_op_ranges(call, call->n * p->height * p->width,
+                       p->channels < TCTL_OP_GRAIN ? TCTL_OP_GRAIN / p->channels : 1, apply_range);
 }
 
 static void update_running(const tctl_op_call *call, const float *mean, const float *squares, float unbiased)
@@ -127,7 +174,7 @@ static void update_running(const tctl_op_call *call, const float *mean, const fl
 static void forward(const tctl_op_call *call)
 {
     const plan *p = call->self->plan;
-    const int64_t rows = call->n * p->positions;
+    const int64_t rows = call->n * p->height * p->width;
     const float count = (float)rows, unbiased = rows > 1 ? (float)(rows - 1) : 1;
     float *mean = call->self->saved, *inv = mean + p->channels, *sums = call->shared;
     tctl_column_sums job = {.call = call,
@@ -146,7 +193,7 @@ static void forward(const tctl_op_call *call)
         inv[c] = 1 / sqrtf(sums[c] / count + p->eps);
     update_running(call, mean, sums, unbiased);
     set_coefficients(call, mean, inv);
-    tctl_op_ranges(call, rows, row_grain(p), apply_range);
+    apply(call);
 }
 
 static void evaluate(const tctl_op_call *call)
@@ -156,40 +203,77 @@ static void evaluate(const tctl_op_call *call)
     for (int64_t c = 0; c < p->channels; c++)
         inv[c] = 1 / sqrtf(call->self->buffer[1][c] + p->eps);
     set_coefficients(call, call->self->buffer[0], inv);
-    tctl_op_ranges(call, call->n * p->positions, row_grain(p), apply_range);
+    apply(call);
 }
 
 /* ---- backward ------------------------------------------------------------------------------------------ */
 
-/* Two sums: dy, and dy * (x - mean). */
+/* Positions whose gradient is made at once: of one image row if there is a pool. */
+static int64_t strip_positions(const tctl_operation *self)
+{
+    const plan *p = self->plan;
+    if (self->tail.pool)
+        return p->width;
+    return p->channels < STRIP_FLOATS ? STRIP_FLOATS / p->channels : 1;
+}
+
+/* What comes back through the pool to one image row, into `out`. */
+static void spread_row(const tctl_op_call *call, int64_t image_row, float *out)
+{
+    const tctl_operation *self = call->self;
+    const plan *p = self->plan;
+    const tctl_window *w = self->tail.pool;
+    const int64_t sample = image_row / w->height, y = image_row % w->height, oy = y / w->kernel;
+    const int64_t at = (sample * w->out_height + oy) * w->out_width * p->channels;
+    const int64_t covered = oy < w->out_height ? w->out_width * w->kernel : 0;
+    if (covered)
+        tctl_norm_of(call->simd)
+            ->spread(p->channels, w->kernel, w->out_width, y % w->kernel, self->dy + at,
+                     self->tail.relu ? self->y + at : NULL, winners_of(self) + at, out);
+    memset(out + covered * p->channels, 0, (size_t)((w->width - covered) * p->channels) * sizeof *out);
+}
+
+/* The gradient of the normalization's own output at n positions, n <= strip_positions: made in `room`, or where it lies. */
+static const float *gradient_at(const tctl_op_call *call, int64_t first, int64_t n, float *room)
+{
+    const tctl_operation *self = call->self;
+    const tctl_normalization a = normalization_of(call);
+    const int64_t at = first * a.channels;
+    if (self->tail.pool)
+        spread_row(call, first / self->tail.pool->width, room);
+    else if (self->tail.relu)
+        tctl_norm_of(call->simd)->mask(&a, n, self->x[0] + at, self->dy + at, room);
+    else
+        return self->dy + at;
+    return room;
+}
+
+/* Two sums: of that, and of it times (x - mean). */
 static void leaf_gradients(const tctl_column_sums *s, int64_t first, int64_t last, float *sums,
                            uint32_t thread)
 {
-    (void)thread;
-    const int64_t at = first * s->channels;
-    tctl_norm_of(s->call->simd)
-        ->add_gradients(last - first, s->channels, s->x + at, s->center, s->y + at, sums);
+    const tctl_op_call *call = s->call;
+    const int64_t strip = strip_positions(call->self);
+    for (int64_t r = first, n; r < last; r += n) {
+        n = r + strip < last ? strip : last - r;
+        const float *dy = gradient_at(call, r, n, tctl_op_scratch(call, thread));
+        tctl_norm_of(call->simd)->add_gradients(n, s->channels, s->x + r * s->channels, s->center, dy, sums);
+    }
 }
 
-/* Coefficients of dx = factor * ((dy - b) - (x - mean) * d): [0] mean, [1] factor, [2] b, [3] d. */
+/* Strips. */
 static void gradient_range(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
 {
-    (void)thread;
     const tctl_operation *self = call->self;
     const plan *p = self->plan;
-    const int64_t n = p->channels;
-    const float *restrict mean = call->shared + p->coefficients, *restrict factor = mean + n;
-    const float *restrict b = factor + n, *restrict d = b + n;
-    const float *x = self->x[0] + first * n, *dy = self->dy + first * n;
-    float *dx = self->dx[0] + first * n; /* may be dy */
-    for (int64_t r = first; r < last; r++, x += n, dy += n, dx += n) {
-        if (self->add_dx[0]) {
-            for (int64_t c = 0; c < n; c++)
-                dx[c] += factor[c] * ((dy[c] - b[c]) - (x[c] - mean[c]) * d[c]);
-        } else {
-            for (int64_t c = 0; c < n; c++)
-                dx[c] = factor[c] * ((dy[c] - b[c]) - (x[c] - mean[c]) * d[c]);
-        }
+    const tctl_normalization a = normalization_of(call);
+    const int64_t strip = strip_positions(self), total = call->n * p->height * p->width;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t r = i * strip, n = r + strip < total ? strip : total - r, at = r * p->channels;
+        const float *dy = gradient_at(call, r, n, tctl_op_scratch(call, thread));
+        tctl_norm_of(call->simd)
+            ->gradient(&a, n, self->x[0] + at, dy, coefficient(call, B), coefficient(call, D),
+                       self->dx[0] + at, self->add_dx[0]);
     }
 }
 
@@ -197,30 +281,29 @@ static void backward(const tctl_op_call *call)
 {
     const tctl_operation *self = call->self;
     const plan *p = self->plan;
-    const int64_t n = p->channels, rows = call->n * p->positions;
+    const int64_t n = p->channels, rows = call->n * p->height * p->width, strip = strip_positions(self);
     const float count = (float)rows, *mean = self->saved, *inv = mean + n;
-    float *dshift = call->shared, *dscale = dshift + n, *k = call->shared + p->coefficients;
+    float *dshift = call->shared, *dscale = dshift + n;
     const tctl_column_sums job = {.call = call,
                                   .leaves = p->leaves,
                                   .channels = n,
                                   .n_sums = 2,
                                   .leaf = leaf_gradients,
                                   .x = self->x[0],
-                                  .y = self->dy,
                                   .center = mean};
-    tctl_column_sums_run(&job, call->shared);
     set_coefficients(call, mean, inv);
+    tctl_column_sums_run(&job, call->shared);
     for (int64_t c = 0; c < n; c++) {
         dscale[c] *= inv[c];
-        k[2 * n + c] = dshift[c] / count;
-        k[3 * n + c] = inv[c] * (dscale[c] / count);
+        coefficient(call, B)[c] = dshift[c] / count;
+        coefficient(call, D)[c] = inv[c] * (dscale[c] / count);
     }
     if (p->affine) {
         tctl_op_store_gradient(call, self->grad[0], dscale, n);
         tctl_op_store_gradient(call, self->grad[1], dshift, n);
     }
     if (self->dx[0])
-        tctl_op_ranges(call, rows, row_grain(p), gradient_range);
+        tctl_op_ranges(call, (rows + strip - 1) / strip, 2, gradient_range);
 }
 
 const tctl_op tctl_op_batchnorm = {

@@ -6,13 +6,18 @@
  * everything and stays, so that it shows. Positions outside the image never win. A pixel's gradient is the sum, from
  * +0 or what is there, over the windows that cover it, in ascending (oy, ox), of dy if it won and of +0 if not.
  */
-#include "engine/op.h"
-#include "engine/patches.h"
+#include "engine/maxpool.h"
 
 typedef struct plan {
     tctl_window window;
     int64_t channels;
 } plan;
+
+const tctl_window *tctl_maxpool_window(const tctl_operation *self)
+{
+    const plan *p = self->plan;
+    return &p->window;
+}
 
 static tctl_status check(const tctl_operation *self, const tctl_window *w, tctl_error *err)
 {

@@ -33,6 +33,14 @@ typedef struct tctl_norm {
     void (*apply)(const tctl_normalization *, int64_t n, const float *x, float *y);
     /* out = dy where relu's output is positive (or not a number), else +0. */
     void (*mask)(const tctl_normalization *, int64_t n, const float *x, const float *dy, float *out);
+    /* One row of `width` windows of kernel x kernel positions, which do not overlap, in image rows `row` floats apart: y is
+     * the largest output of each window, winners the number of its tap, as op_maxpool.c has it. */
+    void (*apply_pool)(const tctl_normalization *, int64_t kernel, int64_t width, const float *x, int64_t row,
+                       float *y, uint8_t *winners);
+    /* The gradient at the image row of taps tap_y: out[width * kernel][channels] = dy where the tap has won, else +0;
+     * also +0 if `y` (not NULL) is not positive. */
+    void (*spread)(int64_t channels, int64_t kernel, int64_t width, int64_t tap_y, const float *dy,
+                   const float *y, const uint8_t *winners, float *out);
     /* dx = factor * ((dy - b) - (x - mean) * d), or dx += that. b and d: [channels] */
     void (*gradient)(const tctl_normalization *, int64_t n, const float *x, const float *dy, const float *b,
                      const float *d, float *dx, bool add);

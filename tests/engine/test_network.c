@@ -306,9 +306,37 @@ static void buffers_are_shared_where_the_graph_is_a_chain(void **state)
     for (uint32_t i = 0; i < net->n_operations; i++)
         all += 2 * (size_t)tctl_shape_count(&net->operations[i].out) * 20 * sizeof(float);
     assert_true(net->memory.activation_bytes - scratch * sizeof(float) < all / 2);
-    assert_ptr_equal(net->operations[2].y, net->operations[2].x[0]);     /* relu in place */
-    assert_ptr_equal(net->operations[2].dy, net->operations[1].dy);      /* and so its gradient */
+    assert_ptr_equal(net->operations[10].y, net->operations[10].x[0]);   /* relu in place */
+    assert_ptr_equal(net->operations[10].dy, net->operations[9].dy);     /* and so its gradient */
     assert_ptr_not_equal(net->operations[1].y, net->operations[1].x[0]); /* batchnorm needs its input */
+    tctl_network_destroy(net);
+}
+
+/* Whether operation i computes nothing because operation `by` does it. */
+static bool is_taken(const tctl_network *net, int i, int by)
+{
+    return (net->operations[i].flags & TCTL_OP_ALIAS) && net->operations[i].sources[0] == by;
+}
+
+/* That it changes no bit is what the golden digests say: they were made before there was any fusion. */
+static void batchnorm_takes_what_nobody_else_reads(void **state)
+{
+    (void)state;
+    tctl_network *net = create(find("example, small"));
+    assert_true(is_taken(net, 2, 1) && is_taken(net, 3, 1) && is_taken(net, 6, 5) && is_taken(net, 7, 5));
+    assert_int_equal(net->operations[4].sources[0], 1);
+    tctl_network_destroy(net);
+    net = create(find("batchnorm, relu, overlapping pool"));
+    assert_true(is_taken(net, 2, 1) && !is_taken(net, 3, 1));
+    tctl_network_destroy(net);
+    net = create(find("relu between two readers of batchnorm"));
+    assert_true(!is_taken(net, 2, 1) && !net->operations[1].tail.relu);
+    tctl_network_destroy(net);
+    net = create(find("two readers behind relu"));
+    assert_true(is_taken(net, 2, 1) && !net->operations[1].tail.pool);
+    tctl_network_destroy(net);
+    net = create(find("batchnorm and relu at the end"));
+    assert_true(is_taken(net, 2, 1) && net->outputs == net->operations[1].y);
     tctl_network_destroy(net);
 }
 
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test(evaluation_changes_nothing_and_sees_samples_alone),
         cmocka_unit_test(steps_allocate_nothing),
         cmocka_unit_test(buffers_are_shared_where_the_graph_is_a_chain),
+        cmocka_unit_test(batchnorm_takes_what_nobody_else_reads),
         cmocka_unit_test(dropout_belongs_to_the_sample_and_the_step),
         cmocka_unit_test(maxpool_takes_the_first_of_equals_and_the_first_not_a_number),
         cmocka_unit_test(not_a_number_reaches_the_loss),

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operators that are computed in one pass over memory: a batch-norm takes the ReLU and the max-pool behind it along, if
+ * nobody else reads what is between them. Every element is computed by the same operations in the same order, so no bit
+ * changes; what is between is never stored. An operator that was taken along becomes an alias of the one that took it.
+ */
+#include "engine/build.h"
+#include "engine/maxpool.h"
+
+enum { NONE = -1, MAX_TAPS = 255 /* a winner's number is a byte */ };
+
+/* The only operation that reads operation i; NONE if several do, or the loss. */
+static int32_t only_reader(const tctl_network *net, int32_t i)
+{
+    int32_t reader = NONE, readers = tctl_build_last_source(net) == i;
+    for (uint32_t k = 0; k < net->n_operations; k++) {
+        const tctl_operation *other = &net->operations[k];
+        for (uint32_t j = 0; !(other->flags & TCTL_OP_ALIAS) && j < other->n_inputs; j++) {
+            if (other->sources[j] == i) {
+                reader = (int32_t)k;
+                readers++;
+            }
+        }
+    }
+    return readers == 1 ? reader : NONE;
+}
+
+/* Operation i shows what `taken` showed. */
+static void take(tctl_network *net, int32_t i, int32_t taken)
+{
+    net->operations[taken].flags = TCTL_OP_ALIAS;
+    for (uint32_t k = 0; k < net->n_operations; k++) {
+        tctl_operation *other = &net->operations[k];
+        for (uint32_t j = 0; j < other->n_inputs; j++) {
+            if (other->sources[j] == taken)
+                other->sources[j] = i;
+        }
+    }
+}
+
+static void take_relu(tctl_network *net, int32_t i)
+{
+    const int32_t next = only_reader(net, i);
+    if (next == NONE || net->operations[next].op != &tctl_op_relu)
+        return;
+    net->operations[i].tail.relu = true;
+    take(net, i, next);
+}
+
+static void take_pool(tctl_network *net, int32_t i)
+{
+    const int32_t next = only_reader(net, i);
+    if (next == NONE || net->operations[next].op != &tctl_op_maxpool)
+        return;
+    tctl_operation *self = &net->operations[i];
+    const tctl_window *w = tctl_maxpool_window(&net->operations[next]);
+    if (w->stride != w->kernel || w->pad != 0 || w->kernel * w->kernel > MAX_TAPS)
+        return;
+    self->tail.pool = w;
+    self->out = net->operations[next].out;
+    self->saved_bytes += (size_t)tctl_shape_count(&self->out) * net->max_batch; /* winners */
+    self->flags &= ~(uint32_t)TCTL_OP_GRADIENT_IN_PLACE;
+    if (self->tail.relu)
+        self->flags |= TCTL_OP_KEEPS_OUTPUT;
+    take(net, i, next);
+}
+
+void tctl_build_fusions(tctl_network *net)
+{
+    for (int32_t i = 0; i < (int32_t)net->n_operations; i++) {
+        if (net->operations[i].op != &tctl_op_batchnorm)
+            continue;
+        take_relu(net, i);
+        take_pool(net, i);
+    }
+}
