@@ -75,6 +75,7 @@ static bool open_onednn(bench_rival *r)
     void *openmp = open_first((const char *const[]){"libgomp.so.1", NULL});
     if (!library || !openmp)
         return false;
+    r->library = library;
     void *version = dlsym(library, "dnnl_version");
     r->gemm = dlsym(library, "dnnl_sgemm");
     r->threads = dlsym(openmp, "omp_set_num_threads");

@@ -22,7 +22,8 @@ typedef struct bench_rival {
     char version[64];
     void (*multiply)(const struct bench_rival *, const bench_product *);
     void (*set_threads)(const struct bench_rival *, int n);
-    void *gemm, *threads; /* the library's own functions */
+    void *library;
+    void *gemm, *threads; /* its own functions */
 } bench_rival;
 
 /* "openblas", "onednn" or "mkl"; false if it is not there. */
