@@ -168,18 +168,33 @@ static void plan_saved(layout *l, int32_t i)
     need(&l->spans[l->values[i].saved], backward_moment(l, i));
 }
 
+/* What a piece of the lender's gradient is made from is there until the borrower's backward. */
+static void need_lender(layout *l, int32_t lender, int32_t moment)
+{
+    const value *v = &l->values[lender];
+    need(&l->spans[l->values[l->net->operations[lender].sources[0]].storage], moment);
+    need(&l->spans[v->gradient], moment);
+    need(&l->spans[v->saved], moment);
+    if (l->net->operations[lender].flags & TCTL_OP_KEEPS_OUTPUT)
+        need(&l->spans[v->storage], moment);
+}
+
 /* Gradients, from the last operation to the first: each is written by the readers' backwards and read by its own. */
 static void plan_gradient(layout *l, int32_t i)
 {
     tctl_operation *self = &l->net->operations[i];
     if (!l->net->computes_gradient[i])
         return;
-    if (l->values[i].gradient == NONE) /* the last operation; its writer is the loss */
-        l->values[i].gradient = new_span(l, output_bytes(l, i), l->n);
-    need(&l->spans[l->values[i].gradient], backward_moment(l, i));
+    if (self->lender) {
+        need_lender(l, (int32_t)(self->lender - l->net->operations), backward_moment(l, i));
+    } else {
+        if (l->values[i].gradient == NONE) /* the last operation; its writer is the loss */
+            l->values[i].gradient = new_span(l, output_bytes(l, i), l->n);
+        need(&l->spans[l->values[i].gradient], backward_moment(l, i));
+    }
     for (uint32_t j = 0; j < self->n_inputs; j++) {
         const int32_t source = self->sources[j];
-        if (source < 0 || !l->net->computes_gradient[source])
+        if (source < 0 || !l->net->computes_gradient[source] || (self->flags & TCTL_OP_LENDS))
             continue;
         value *v = &l->values[source];
         self->add_dx[j] = v->gradient != NONE;

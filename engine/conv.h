@@ -54,6 +54,29 @@ void tctl_conv_backward(const tctl_op_call *);
 /* The parts of the backward. */
 void tctl_conv_input_gradient(const tctl_op_call *);
 void tctl_conv_weight_gradient(const tctl_op_call *);
+/* Both at once, image by image, where dy is borrowed from the operation behind (conv_borrow.c). */
+void tctl_conv_backward_borrowed(const tctl_op_call *);
+/* Whether it can be, and should; then makes the room for it. */
+bool tctl_conv_borrows(const tctl_simd *, tctl_operation *, uint32_t max_batch, uint32_t threads);
+
+/* ---- what the parts share ------------------------------------------------------------------------------ */
+
+/* Rows of outputs of one sample, as terms of rows k0..k1-1 of dweight. */
+typedef struct tctl_conv_rows {
+    const float *band;    /* of the input (strips.h) */
+    const float *dy;      /* its first row of outputs */
+    int64_t dy_row, rows; /* floats between rows; how many: at most weight_rows */
+    int64_t k0, k1;
+    float *panel; /* room for [weight_rows * out_width][columns of a panel] */
+} tctl_conv_rows;
+/* Adds their terms to the chains in out[k1 - k0][out channels], or begins them. */
+void tctl_conv_add_rows(const tctl_op_call *, const tctl_conv_rows *, float *out, bool begin);
+/* Units of samples that one chunk of the weight gradient sums to one partial sum: a power of two. */
+int64_t tctl_conv_units_of_run(const tctl_conv *, int64_t units);
+/* partials[runs][k * out] to the gradient of the weights. */
+void tctl_conv_join_runs(const tctl_op_call *, float *partials, int64_t runs);
+/* Weights for the input gradient, in panels, to the shared memory. */
+void tctl_conv_pack_transposed(const tctl_op_call *);
 
 /* Weights of group g in panels: panel p at tctl_conv_panel(…), for m columns per group and k rows. */
 static inline float *tctl_conv_panel(const tctl_op_call *call, int64_t g, size_t k, size_t m, size_t panel)

@@ -54,6 +54,16 @@ static void pack_transposed(void *arg, uint64_t chunk, uint32_t thread)
     }
 }
 
+void tctl_conv_pack_transposed(const tctl_op_call *call)
+{
+    const tctl_conv *c = call->self->plan;
+    const int64_t phases = c->window.stride * c->window.stride;
+    tctl_op_call copy = *call;
+    tctl_pool_run(call->pool,
+                  (uint64_t)(phases * c->groups) * tctl_gemm_panels(call->simd, (size_t)c->in_group),
+                  pack_transposed, &copy);
+}
+
 /* ---- the products -------------------------------------------------------------------------------------- */
 
 typedef struct phase_rows {
@@ -173,9 +183,8 @@ void tctl_conv_input_gradient(const tctl_op_call *call)
 {
     const tctl_conv *c = call->self->plan;
     const int64_t phases = c->window.stride * c->window.stride;
-    const size_t panels = tctl_gemm_panels(call->simd, (size_t)c->in_group);
     tctl_op_call copy = *call;
-    tctl_pool_run(call->pool, (uint64_t)(phases * c->groups) * panels, pack_transposed, &copy);
+    tctl_conv_pack_transposed(call);
     if (c->direct) {
         int64_t rows = call->n * c->window.height * c->window.width;
         int64_t chunks = (rows + c->phase_grain - 1) / c->phase_grain;

@@ -55,41 +55,55 @@ static void multiply(const share *s, int64_t row0, int64_t row1, float *out, boo
     tctl_gemm(&product);
 }
 
-/* The same for some rows of outputs of one sample, whose band is read where it lies: rows of dweight are the floats of
- * a segment, terms are the positions of each row of outputs. */
+void tctl_conv_add_rows(const tctl_op_call *call, const tctl_conv_rows *r, float *out, bool begin)
+{
+    const tctl_conv *c = call->self->plan;
+    const tctl_strips *f = &c->forward;
+    const size_t n = (size_t)c->out, width = (size_t)f->out_width;
+    for (size_t panel = 0; panel < tctl_gemm_panels(call->simd, n); panel++) {
+        const size_t columns = tctl_gemm_panel_columns(call->simd), j = panel * columns;
+        const size_t stride = tctl_gemm_panel_stride(call->simd, n, panel);
+        for (int64_t y = 0; y < r->rows; y++) {
+            const tctl_gemm_matrix b = {r->dy + y * r->dy_row, (ptrdiff_t)c->out, 1};
+            tctl_gemm_pack(call->simd, &b, width, n, panel, r->panel + (size_t)y * width * stride);
+        }
+        tctl_gemm_strip_call strip = {.simd = call->simd,
+                                      .n = n - j < columns ? n - j : columns,
+                                      .k = width,
+                                      .segments = c->weight_segments,
+                                      .n_segments = (size_t)r->rows,
+                                      .a = {NULL, 1, (ptrdiff_t)(f->stride * f->channels)},
+                                      .b = r->panel,
+                                      .b_row = stride,
+                                      .c_row = n,
+                                      .start = begin ? TCTL_GEMM_ZERO : TCTL_GEMM_C};
+        for (int64_t k = r->k0, end; k < r->k1; k = end) {
+            const int64_t run = (int64_t)f->k, segment = k / run;
+            end = (segment + 1) * run < r->k1 ? (segment + 1) * run : r->k1;
+            strip.m = (size_t)(end - k);
+            strip.a.data = r->band + f->segments[segment] + k % run;
+            strip.c = out + (size_t)(k - r->k0) * n + j;
+            tctl_gemm_strip(&strip);
+        }
+    }
+}
+
+/* The same for some rows of outputs of one sample, whose band is read where it lies. */
 static void multiply_strips(const share *s, int64_t sample, int64_t row0, int64_t rows, float *out,
                             bool begin)
 {
     const tctl_op_call *call = s->job->call;
-    const tctl_conv *c = s->c;
-    const tctl_strips *f = &c->forward;
-    const size_t n = (size_t)c->out, positions = (size_t)(rows * f->out_width);
-    const float *band = tctl_strips_band(f, call->self->x[0] + sample * f->height * f->width * f->channels,
-                                         row0, rows, s->band);
-    const float *dy = call->self->dy + (sample * f->out_height + row0) * f->out_width * c->out;
-    const tctl_gemm_matrix b = {dy, (ptrdiff_t)c->out, 1};
-    for (size_t panel = 0; panel < tctl_gemm_panels(call->simd, n); panel++) {
-        const size_t columns = tctl_gemm_panel_columns(call->simd), j = panel * columns;
-        tctl_gemm_pack(call->simd, &b, positions, n, panel, s->panel);
-        tctl_gemm_strip_call strip = {.simd = call->simd,
-                                      .n = n - j < columns ? n - j : columns,
-                                      .k = (size_t)f->out_width,
-                                      .segments = c->weight_segments,
-                                      .n_segments = (size_t)rows,
-                                      .a = {band, 1, (ptrdiff_t)(f->stride * f->channels)},
-                                      .b = s->panel,
-                                      .b_row = tctl_gemm_panel_stride(call->simd, n, panel),
-                                      .c_row = n,
-                                      .start = begin ? TCTL_GEMM_ZERO : TCTL_GEMM_C};
-        for (int64_t k = s->k0, end; k < s->k1; k = end) {
-            const int64_t run = (int64_t)f->k, segment = k / run;
-            end = (segment + 1) * run < s->k1 ? (segment + 1) * run : s->k1;
-            strip.m = (size_t)(end - k);
-            strip.a.data = band + f->segments[segment] + k % run;
-            strip.c = out + (size_t)(k - s->k0) * n + j;
-            tctl_gemm_strip(&strip);
-        }
-    }
+    const tctl_strips *f = &s->c->forward;
+    const float *image = call->self->x[0] + sample * f->height * f->width * f->channels;
+    const tctl_conv_rows r = {.band = tctl_strips_band(f, image, row0, rows, s->band),
+                              .dy =
+                                  call->self->dy + (sample * f->out_height + row0) * f->out_width * s->c->out,
+                              .dy_row = f->out_width * s->c->out,
+                              .rows = rows,
+                              .k0 = s->k0,
+                              .k1 = s->k1,
+                              .panel = s->panel};
+    tctl_conv_add_rows(call, &r, out, begin);
 }
 
 static void sum_leaf_strips(const share *s, int64_t first, int64_t last, float *out)
@@ -167,28 +181,46 @@ void tctl_op_store_gradient(const tctl_op_call *call, float *grad, const float *
 
 enum { JOIN_GRAIN = 2048 };
 
+typedef struct join {
+    const tctl_op_call *call;
+    float *partials;
+    int64_t runs, total;
+} join;
+
 static void join_chunk(void *arg, uint64_t chunk, uint32_t thread)
 {
     (void)thread;
-    const weight_job *job = arg;
-    const tctl_operation *self = job->call->self;
-    const tctl_conv *c = self->plan;
-    const int64_t total = c->k * c->out, first = (int64_t)chunk * JOIN_GRAIN;
-    const int64_t n = first + JOIN_GRAIN < total ? JOIN_GRAIN : total - first;
-    tctl_tree_join(job->call->shared + first, job->runs, (size_t)total, (size_t)n);
-    tctl_op_store_gradient(job->call, self->grad[0] + first, job->call->shared + first, n);
+    const join *j = arg;
+    const int64_t first = (int64_t)chunk * JOIN_GRAIN;
+    const int64_t n = first + JOIN_GRAIN < j->total ? JOIN_GRAIN : j->total - first;
+    tctl_tree_join(j->partials + first, j->runs, (size_t)j->total, (size_t)n);
+    tctl_op_store_gradient(j->call, j->call->self->grad[0] + first, j->partials + first, n);
+}
+
+void tctl_conv_join_runs(const tctl_op_call *call, float *partials, int64_t runs)
+{
+    const tctl_conv *c = call->self->plan;
+    join j = {call, partials, runs, c->k * c->out};
+    tctl_pool_run(call->pool, (uint64_t)((j.total + JOIN_GRAIN - 1) / JOIN_GRAIN), join_chunk, &j);
+}
+
+int64_t tctl_conv_units_of_run(const tctl_conv *c, int64_t units)
+{
+    int64_t run = 1;
+    while ((units + run - 1) / run > c->max_unit_groups)
+        run *= 2;
+    return run;
 }
 
 void tctl_conv_weight_gradient(const tctl_op_call *call)
 {
     const tctl_conv *c = call->self->plan;
-    weight_job job = {.call = call, .units = tctl_leaves_units(&c->leaves, call->n), .run = 1};
-    while ((job.units + job.run - 1) / job.run > c->max_unit_groups)
-        job.run *= 2;
+    weight_job job = {.call = call, .units = tctl_leaves_units(&c->leaves, call->n)};
+    job.run = tctl_conv_units_of_run(c, job.units);
     job.runs = (job.units + job.run - 1) / job.run;
     job.k_parts = (c->k + c->k_grain - 1) / c->k_grain;
     tctl_pool_run(call->pool, (uint64_t)(job.runs * c->groups * job.k_parts), weight_chunk, &job);
-    tctl_pool_run(call->pool, (uint64_t)((c->k * c->out + JOIN_GRAIN - 1) / JOIN_GRAIN), join_chunk, &job);
+    tctl_conv_join_runs(call, call->shared, job.runs);
     if (c->bias) {
         tctl_column_sums sums = {.call = call,
                                  .leaves = c->leaves,
@@ -203,6 +235,10 @@ void tctl_conv_weight_gradient(const tctl_op_call *call)
 
 void tctl_conv_backward(const tctl_op_call *call)
 {
+    if (call->self->lender) {
+        tctl_conv_backward_borrowed(call);
+        return;
+    }
     tctl_conv_weight_gradient(call);
     if (call->self->dx[0])
         tctl_conv_input_gradient(call);

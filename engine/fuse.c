@@ -2,9 +2,11 @@
 /*
  * Operators that are computed in one pass over memory: a batch-norm takes the ReLU and the max-pool behind it along, if
  * nobody else reads what is between them. Every element is computed by the same operations in the same order, so no bit
- * changes; what is between is never stored. An operator that was taken along becomes an alias of the one that took it.
+ * changes; what is between is never stored. An operator that was taken along becomes an alias of the one that took it. And
+ * a convolution may make the gradient of the batch-norm behind it in pieces, when it needs them.
  */
 #include "engine/build.h"
+#include "engine/conv.h"
 #include "engine/maxpool.h"
 
 enum { NONE = -1, MAX_TAPS = 255 /* a winner's number is a byte */ };
@@ -65,6 +67,19 @@ static void take_pool(tctl_network *net, int32_t i)
     take(net, i, next);
 }
 
+/* The convolution before a batch-norm makes its gradient itself. */
+static void lend(tctl_network *net, int32_t i)
+{
+    const int32_t source = net->operations[i].sources[0];
+    if (source < 0 || net->operations[source].op != &tctl_op_conv || only_reader(net, source) != i)
+        return;
+    tctl_operation *conv = &net->operations[source];
+    if (!tctl_conv_borrows(net->simd, conv, net->max_batch, tctl_pool_threads(net->pool)))
+        return;
+    conv->lender = &net->operations[i];
+    net->operations[i].flags |= TCTL_OP_LENDS;
+}
+
 void tctl_build_fusions(tctl_network *net)
 {
     for (int32_t i = 0; i < (int32_t)net->n_operations; i++) {
@@ -72,5 +87,6 @@ void tctl_build_fusions(tctl_network *net)
             continue;
         take_relu(net, i);
         take_pool(net, i);
+        lend(net, i);
     }
 }

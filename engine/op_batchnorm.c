@@ -17,6 +17,7 @@
  */
 #include <math.h>
 
+#include "engine/batchnorm.h"
 #include "engine/conv.h"
 #include "engine/math/norm.h"
 #include "engine/reduce.h"
@@ -28,11 +29,11 @@ typedef struct plan {
     float eps, momentum, keep;
     bool affine;
     tctl_leaves leaves;
-    size_t coefficients; /* where they begin in the shared memory: [N_COEFFICIENTS][channels] */
 } plan;
 
-/* y = (x - mean) * factor + shift; dx = factor * ((dy - b) - (x - mean) * d) */
-enum { MEAN, FACTOR, SHIFT, B, D, N_COEFFICIENTS };
+/* What is saved: [N_COEFFICIENTS][channels], then the pool's winners.
+ * y = (x - mean) * factor + shift; dx = factor * ((dy - b) - (x - mean) * d) */
+enum { MEAN, INV, FACTOR, SHIFT, B, D, N_COEFFICIENTS };
 
 static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_error *err)
 {
@@ -53,10 +54,9 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
     p->momentum = (float)momentum;
     p->keep = (float)(1 - momentum);
     p->leaves = tctl_leaves_of(self->out.height, self->out.width);
-    p->coefficients = tctl_column_sums_floats(&p->leaves, site->max_batch, p->channels, 2);
     self->plan = p;
-    self->saved_bytes = 2 * (size_t)p->channels * sizeof(float); /* mean, inv */
-    self->shared_floats = p->coefficients + N_COEFFICIENTS * (size_t)p->channels;
+    self->saved_bytes = N_COEFFICIENTS * (size_t)p->channels * sizeof(float);
+    self->shared_floats = tctl_column_sums_floats(&p->leaves, site->max_batch, p->channels, 2);
     self->scratch_floats = (size_t)(p->width * p->channels) + STRIP_FLOATS;
     const int64_t dims[] = {p->channels};
     if (!st && p->affine)
@@ -82,26 +82,25 @@ static void initialize(const tctl_op_site *site, tctl_operation *self)
         self->buffer[1][c] = 1;
 }
 
-static float *coefficient(const tctl_op_call *call, int which)
+static float *coefficient(const tctl_operation *self, int which)
 {
-    const plan *p = call->self->plan;
-    return call->shared + p->coefficients + which * p->channels;
+    const plan *p = self->plan;
+    return (float *)self->saved + which * p->channels;
 }
 
-static tctl_normalization normalization_of(const tctl_op_call *call)
+static tctl_normalization normalization_of(const tctl_operation *self)
 {
-    const plan *p = call->self->plan;
+    const plan *p = self->plan;
     return (tctl_normalization){.channels = p->channels,
-                                .mean = coefficient(call, MEAN),
-                                .factor = coefficient(call, FACTOR),
-                                .shift = coefficient(call, SHIFT),
-                                .relu = call->self->tail.relu};
+                                .mean = coefficient(self, MEAN),
+                                .factor = coefficient(self, FACTOR),
+                                .shift = coefficient(self, SHIFT),
+                                .relu = self->tail.relu};
 }
 
 static uint8_t *winners_of(const tctl_operation *self)
 {
-    const plan *p = self->plan;
-    return (uint8_t *)((float *)self->saved + 2 * p->channels);
+    return (uint8_t *)coefficient(self, N_COEFFICIENTS);
 }
 
 /* ---- forward ------------------------------------------------------------------------------------------- */
@@ -113,12 +112,12 @@ static void leaf_squares(const tctl_column_sums *s, int64_t first, int64_t last,
         ->add_squares(last - first, s->channels, s->x + first * s->channels, s->center, sums);
 }
 
-static void set_coefficients(const tctl_op_call *call, const float *mean, const float *inv)
+/* Mean and inv are there. */
+static void set_coefficients(const tctl_operation *self)
 {
-    const tctl_operation *self = call->self;
     const plan *p = self->plan;
-    float *factor = coefficient(call, FACTOR), *shift = coefficient(call, SHIFT);
-    memcpy(coefficient(call, MEAN), mean, (size_t)p->channels * sizeof *mean);
+    const float *inv = coefficient(self, INV);
+    float *factor = coefficient(self, FACTOR), *shift = coefficient(self, SHIFT);
     for (int64_t c = 0; c < p->channels; c++) {
         factor[c] = p->affine ? self->param[0][c] * inv[c] : inv[c];
         shift[c] = p->affine ? self->param[1][c] : 0;
@@ -129,7 +128,7 @@ static void set_coefficients(const tctl_op_call *call, const float *mean, const 
 static void apply_range(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
 {
     (void)thread;
-    const tctl_normalization a = normalization_of(call);
+    const tctl_normalization a = normalization_of(call->self);
     const int64_t at = first * a.channels;
     tctl_norm_of(call->simd)->apply(&a, last - first, call->self->x[0] + at, call->self->y + at);
 }
@@ -139,7 +138,7 @@ static void apply_pool_range(const tctl_op_call *call, int64_t first, int64_t la
 {
     (void)thread;
     const tctl_operation *self = call->self;
-    const tctl_normalization a = normalization_of(call);
+    const tctl_normalization a = normalization_of(self);
     const tctl_window *w = self->tail.pool;
     const int64_t row = w->width * a.channels, out_row = w->out_width * a.channels;
     for (int64_t r = first; r < last; r++) {
@@ -176,7 +175,7 @@ static void forward(const tctl_op_call *call)
     const plan *p = call->self->plan;
     const int64_t rows = call->n * p->height * p->width;
     const float count = (float)rows, unbiased = rows > 1 ? (float)(rows - 1) : 1;
-    float *mean = call->self->saved, *inv = mean + p->channels, *sums = call->shared;
+    float *mean = coefficient(call->self, MEAN), *inv = coefficient(call->self, INV), *sums = call->shared;
     tctl_column_sums job = {.call = call,
                             .leaves = p->leaves,
                             .channels = p->channels,
@@ -192,17 +191,19 @@ static void forward(const tctl_op_call *call)
     for (int64_t c = 0; c < p->channels; c++)
         inv[c] = 1 / sqrtf(sums[c] / count + p->eps);
     update_running(call, mean, sums, unbiased);
-    set_coefficients(call, mean, inv);
+    set_coefficients(call->self);
     apply(call);
 }
 
 static void evaluate(const tctl_op_call *call)
 {
-    const plan *p = call->self->plan;
-    float *inv = call->shared;
+    const tctl_operation *self = call->self;
+    const plan *p = self->plan;
+    float *mean = coefficient(self, MEAN), *inv = coefficient(self, INV);
+    memcpy(mean, self->buffer[0], (size_t)p->channels * sizeof *mean);
     for (int64_t c = 0; c < p->channels; c++)
-        inv[c] = 1 / sqrtf(call->self->buffer[1][c] + p->eps);
-    set_coefficients(call, call->self->buffer[0], inv);
+        inv[c] = 1 / sqrtf(self->buffer[1][c] + p->eps);
+    set_coefficients(self);
     apply(call);
 }
 
@@ -237,7 +238,7 @@ static void spread_row(const tctl_op_call *call, int64_t image_row, float *out)
 static const float *gradient_at(const tctl_op_call *call, int64_t first, int64_t n, float *room)
 {
     const tctl_operation *self = call->self;
-    const tctl_normalization a = normalization_of(call);
+    const tctl_normalization a = normalization_of(call->self);
     const int64_t at = first * a.channels;
     if (self->tail.pool)
         spread_row(call, first / self->tail.pool->width, room);
@@ -261,19 +262,26 @@ static void leaf_gradients(const tctl_column_sums *s, int64_t first, int64_t las
     }
 }
 
+void tctl_batchnorm_gradient(const tctl_op_call *call, int64_t first, int64_t n, float *room, float *dx,
+                             bool add)
+{
+    const tctl_operation *self = call->self;
+    const tctl_normalization a = normalization_of(self);
+    tctl_norm_of(call->simd)
+        ->gradient(&a, n, self->x[0] + first * a.channels, gradient_at(call, first, n, room),
+                   coefficient(self, B), coefficient(self, D), dx, add);
+}
+
 /* Strips. */
 static void gradient_range(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
 {
     const tctl_operation *self = call->self;
     const plan *p = self->plan;
-    const tctl_normalization a = normalization_of(call);
     const int64_t strip = strip_positions(self), total = call->n * p->height * p->width;
     for (int64_t i = first; i < last; i++) {
-        const int64_t r = i * strip, n = r + strip < total ? strip : total - r, at = r * p->channels;
-        const float *dy = gradient_at(call, r, n, tctl_op_scratch(call, thread));
-        tctl_norm_of(call->simd)
-            ->gradient(&a, n, self->x[0] + at, dy, coefficient(call, B), coefficient(call, D),
-                       self->dx[0] + at, self->add_dx[0]);
+        const int64_t r = i * strip, n = r + strip < total ? strip : total - r;
+        tctl_batchnorm_gradient(call, r, n, tctl_op_scratch(call, thread), self->dx[0] + r * p->channels,
+                                self->add_dx[0]);
     }
 }
 
@@ -282,21 +290,20 @@ static void backward(const tctl_op_call *call)
     const tctl_operation *self = call->self;
     const plan *p = self->plan;
     const int64_t n = p->channels, rows = call->n * p->height * p->width, strip = strip_positions(self);
-    const float count = (float)rows, *mean = self->saved, *inv = mean + n;
-    float *dshift = call->shared, *dscale = dshift + n;
+    const float count = (float)rows, *inv = coefficient(self, INV);
+    float *dshift = call->shared, *dscale = dshift + n, *b = coefficient(self, B), *d = coefficient(self, D);
     const tctl_column_sums job = {.call = call,
                                   .leaves = p->leaves,
                                   .channels = n,
                                   .n_sums = 2,
                                   .leaf = leaf_gradients,
                                   .x = self->x[0],
-                                  .center = mean};
-    set_coefficients(call, mean, inv);
+                                  .center = coefficient(self, MEAN)};
     tctl_column_sums_run(&job, call->shared);
     for (int64_t c = 0; c < n; c++) {
         dscale[c] *= inv[c];
-        coefficient(call, B)[c] = dshift[c] / count;
-        coefficient(call, D)[c] = inv[c] * (dscale[c] / count);
+        b[c] = dshift[c] / count;
+        d[c] = inv[c] * (dscale[c] / count);
     }
     if (p->affine) {
         tctl_op_store_gradient(call, self->grad[0], dscale, n);

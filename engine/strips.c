@@ -134,6 +134,17 @@ static void multiply_rows(const tctl_strips_job *job, const float *band, float *
     }
 }
 
+void tctl_strips_multiply(const tctl_strips_job *job, const float *band, float *out, int64_t rows)
+{
+    const tctl_strips *s = job->strips;
+    const size_t block = s->k < K_BLOCK ? K_BLOCK / s->k : 1;
+    for (size_t segment = 0; segment < s->n_segments; segment += block) {
+        const size_t n = s->n_segments - segment < block ? s->n_segments - segment : block;
+        for (size_t panel = 0; panel < tctl_gemm_panels(job->call->simd, (size_t)job->columns); panel++)
+            multiply_rows(job, band, out, rows, segment, n, panel);
+    }
+}
+
 /* Chunk: some rows of outputs of one image. */
 static void compute_band(void *arg, uint64_t chunk, uint32_t thread)
 {
@@ -145,12 +156,7 @@ static void compute_band(void *arg, uint64_t chunk, uint32_t thread)
     const float *x = job->x + image * s->height * s->width * s->channels;
     const float *band = tctl_strips_band(s, x, row0, rows, tctl_op_scratch(job->call, thread));
     float *out = job->out + (image * s->out_height + row0) * s->out_width * job->columns;
-    const size_t block = s->k < K_BLOCK ? K_BLOCK / s->k : 1;
-    for (size_t segment = 0; segment < s->n_segments; segment += block) {
-        const size_t n = s->n_segments - segment < block ? s->n_segments - segment : block;
-        for (size_t panel = 0; panel < tctl_gemm_panels(job->call->simd, (size_t)job->columns); panel++)
-            multiply_rows(job, band, out, rows, segment, n, panel);
-    }
+    tctl_strips_multiply(job, band, out, rows);
 }
 
 void tctl_strips_run(const tctl_strips_job *job)

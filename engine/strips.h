@@ -53,5 +53,7 @@ typedef struct tctl_strips_job {
     const float *bias;
 } tctl_strips_job;
 void tctl_strips_run(const tctl_strips_job *);
+/* The same for some rows of outputs of one image, from their band. [any] */
+void tctl_strips_multiply(const tctl_strips_job *, const float *band, float *out, int64_t rows);
 
 #endif

@@ -19,10 +19,13 @@ void tctl_gemm_strip(const tctl_gemm_strip_call *g)
                         .start = g->start,
                         .tail = (uint32_t)(g->n % simd->lanes)};
     /* Tiles of nearly equal heights: one of two rows at the end would wait for its own results. */
+    const size_t height = g->m / tiles, higher = g->m % tiles;
+    t.a = g->a.data;
+    t.c = g->c;
     for (size_t i = 0; i < tiles; i++) {
-        const size_t first = g->m * i / tiles, rows = g->m * (i + 1) / tiles - first;
-        t.a = g->a.data + (ptrdiff_t)first * g->a.row;
-        t.c = g->c + first * g->c_row;
+        const size_t rows = height + (i < higher);
         simd->tiles[(rows - 1) * simd->vectors + vectors - 1](&t);
+        t.a += (ptrdiff_t)rows * g->a.row;
+        t.c += rows * g->c_row;
     }
 }

@@ -325,6 +325,8 @@ static void batchnorm_takes_what_nobody_else_reads(void **state)
     tctl_network *net = create(find("example, small"));
     assert_true(is_taken(net, 2, 1) && is_taken(net, 3, 1) && is_taken(net, 6, 5) && is_taken(net, 7, 5));
     assert_int_equal(net->operations[4].sources[0], 1);
+    assert_ptr_equal(net->operations[4].lender, &net->operations[5]); /* whose gradient is not stored */
+    assert_null(net->operations[5].dx[0]);
     tctl_network_destroy(net);
     net = create(find("batchnorm, relu, overlapping pool"));
     assert_true(is_taken(net, 2, 1) && !is_taken(net, 3, 1));
