@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plan of a convolution, and its forward. Weights are packed once; then chunks of output rows are multiplied: from
- * the image where it lies (strips.h), or, with groups and for narrow images, from gathered patches. Grains decide the
- * time only.
+ * the image where it lies (strips.h), or, for narrow images, from gathered patches. Groups of few channels go their own
+ * way (conv_channelwise.h). Grains decide the time only.
  */
 #include "engine/conv.h"
 
@@ -50,6 +50,9 @@ static size_t shared_floats(const tctl_op_site *site, const tctl_conv *c)
     size_t backward =
         groups * tctl_gemm_packed_floats(site->simd, taps * (size_t)c->out_group, (size_t)c->in_group);
     size_t partials = (size_t)c->max_unit_groups * weights;
+    if (c->channelwise && c->channelwise_back)
+        forward = backward = 0;
+    forward = max_size(forward, tctl_conv_channelwise_shared_floats(&c->channelwise_plan));
     size_t bias = c->bias ? tctl_column_sums_floats(&c->leaves, site->max_batch, c->out, 1) : 0;
     return max_size(max_size(forward, backward), max_size(partials, bias));
 }
@@ -57,7 +60,9 @@ static size_t shared_floats(const tctl_op_site *site, const tctl_conv *c)
 static size_t weight_scratch(const tctl_op_site *site, const tctl_conv *c)
 {
     const size_t slots = tctl_tree_slots(&c->leaves, tctl_leaves_units(&c->leaves, site->max_batch));
-    const size_t sums = slots * (size_t)(c->k_grain * c->out_group);
+    const size_t sums = slots * (size_t)(c->k_grain * (c->out / c->weight_groups));
+    if (c->channelwise)
+        return sums + tctl_conv_channelwise_scratch_floats(&c->channelwise_plan);
     if (c->strips)
         return sums + (size_t)(c->weight_rows * c->window.out_width) * tctl_gemm_panel_columns(site->simd) +
                tctl_strips_band_floats(&c->forward, c->weight_rows);
@@ -74,21 +79,25 @@ static size_t scratch_floats(const tctl_op_site *site, const tctl_conv *c)
         forward = tctl_strips_band_floats(&c->forward, c->forward.rows);
     if (c->strips_back)
         input = tctl_strips_band_floats(&c->input_gradient, c->input_gradient.rows);
+    if (c->channelwise)
+        forward = tctl_conv_channelwise_scratch_floats(&c->channelwise_plan);
+    if (c->channelwise_back)
+        input = tctl_conv_channelwise_scratch_floats(&c->channelwise_plan);
     return max_size(max_size(forward, input), weight_scratch(site, c));
 }
 
 static bool plan_strips(const tctl_op_site *site, tctl_conv *c)
 {
     const tctl_window *w = &c->window;
-    const bool dense = !c->direct && c->groups == 1;
-    c->strips = dense && w->out_width >= TCTL_STRIPS_MIN_WIDTH;
-    c->strips_back = dense && w->width >= TCTL_STRIPS_MIN_WIDTH && w->stride == 1 &&
-                     w->pad <= w->dilation * (w->kernel - 1);
-    if (c->strips_back && !tctl_strips_input_gradient(site->arena, w, c->out, &c->input_gradient))
+    c->strips = !c->direct && !c->channelwise && w->out_width >= TCTL_STRIPS_MIN_WIDTH;
+    c->strips_back = !c->direct && !c->channelwise_back && w->width >= TCTL_STRIPS_MIN_WIDTH &&
+                     w->stride == 1 && w->pad <= w->dilation * (w->kernel - 1);
+    if (c->strips_back &&
+        !tctl_strips_input_gradient(site->arena, w, c->out_group, c->groups, &c->input_gradient))
         return false;
     if (!c->strips)
         return true;
-    if (!tctl_strips_forward(site->arena, w, c->in, &c->forward))
+    if (!tctl_strips_forward(site->arena, w, c->in_group, c->groups, &c->forward))
         return false;
     const int64_t most = clamp(TCTL_CONV_LEAF_ROWS / w->out_width, 1, c->forward.rows);
     const int64_t parts = (w->out_height + most - 1) / most;
@@ -100,6 +109,14 @@ static bool plan_strips(const tctl_op_site *site, tctl_conv *c)
     return segments != NULL;
 }
 
+static bool plan_channelwise(const tctl_op_site *site, tctl_conv *c)
+{
+    const tctl_window *w = &c->window;
+    c->channelwise = tctl_conv_channelwise_fits(w, c->groups, c->in_group, c->out_group);
+    c->channelwise_back = tctl_conv_channelwise_fits_back(w, c->groups, c->in_group, c->out_group);
+    return tctl_conv_channelwise_plan(site->arena, w, c->in, c->out, c->groups, &c->channelwise_plan);
+}
+
 tctl_status tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_conv *c, tctl_error *err)
 {
     const tctl_window *w = &c->window;
@@ -109,7 +126,10 @@ tctl_status tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_
     c->direct = w->kernel == 1 && w->stride == 1 && w->pad == 0 && c->groups == 1;
     c->row_grain = c->direct ? DIRECT_ROWS : rows_for(c->k);
     c->phase_grain = c->direct ? DIRECT_ROWS : rows_for(w->kernel * w->kernel * c->out_group);
-    c->k_grain = rows_of_weights(c->k, c->out_group);
+    if (!plan_channelwise(site, c))
+        return tctl_op_fail_memory(self, err);
+    c->k_grain = c->channelwise ? c->k : rows_of_weights(c->k, c->out_group);
+    c->weight_groups = c->channelwise ? 1 : c->groups;
     c->leaves = tctl_leaves_of(w->out_height, w->out_width);
     c->max_unit_groups = clamp(MAX_PARTIAL_FLOATS / (c->k * c->out), 1, MAX_UNIT_GROUPS);
     if (!plan_strips(site, c))
@@ -186,7 +206,12 @@ void tctl_conv_forward(const tctl_op_call *call)
 {
     const tctl_conv *c = call->self->plan;
     const int64_t rows = call->n * c->window.out_height * c->window.out_width;
+    const float *bias = c->bias ? call->self->param[1] : NULL;
     tctl_op_call copy = *call;
+    if (c->channelwise) {
+        tctl_conv_channelwise_forward(call, &c->channelwise_plan, bias);
+        return;
+    }
     tctl_pool_run(call->pool, (uint64_t)c->groups * tctl_gemm_panels(call->simd, (size_t)c->out_group),
                   pack_weights, &copy);
     if (c->direct) {
@@ -199,9 +224,9 @@ void tctl_conv_forward(const tctl_op_call *call)
                                      .x = call->self->x[0],
                                      .packed = call->shared,
                                      .out = call->self->y,
-                                     .columns = c->out,
-                                     .start = c->bias ? TCTL_GEMM_BIAS : TCTL_GEMM_ZERO,
-                                     .bias = c->bias ? call->self->param[1] : NULL};
+                                     .columns = c->out_group,
+                                     .start = bias ? TCTL_GEMM_BIAS : TCTL_GEMM_ZERO,
+                                     .bias = bias};
         tctl_strips_run(&job);
     } else {
         tctl_op_ranges(call, rows, c->row_grain, forward_rows);

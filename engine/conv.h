@@ -15,6 +15,7 @@
 #ifndef TCTL_ENGINE_CONV_H
 #define TCTL_ENGINE_CONV_H
 
+#include "engine/conv_channelwise.h"
 #include "engine/op.h"
 #include "engine/patches.h"
 #include "engine/strips.h"
@@ -32,7 +33,9 @@ typedef struct tctl_conv {
     int64_t in_group, out_group;
     int64_t k; /* kernel * kernel * in_group */
     bool bias;
-    bool direct;              /* patches are the pixels themselves: 1 x 1, stride 1, no pad, one group */
+    bool direct; /* patches are the pixels themselves: 1 x 1, stride 1, no pad, one group */
+    bool channelwise, channelwise_back; /* small groups: conv_channelwise.h; for y and dweight, and for dx */
+    tctl_conv_channelwise channelwise_plan;
     bool strips, strips_back; /* the image is read where it lies: strips.h; else through gathered patches */
     tctl_strips forward, input_gradient;
     int64_t weight_rows; /* rows of outputs whose terms are added at once to dweight, with strips */
@@ -40,6 +43,7 @@ typedef struct tctl_conv {
     int64_t row_grain;                /* output rows of one chunk of the forward */
     int64_t phase_grain;              /* input pixels of one chunk of the input gradient */
     int64_t k_grain;                  /* rows of dweight of one chunk */
+    int64_t weight_groups;            /* parts of its columns, of which a chunk has one */
     int64_t max_unit_groups;          /* partial sums of dweight that there is room for */
     tctl_leaves leaves;
 } tctl_conv;

@@ -45,8 +45,9 @@ bool tctl_conv_borrows(const tctl_simd *simd, tctl_operation *self, uint32_t max
 {
     const tctl_conv *c = self->plan;
     const int64_t units = tctl_leaves_units(&c->leaves, max_batch);
-    if (!c->strips || !c->strips_back || c->bias || c->leaves.per_unit > 1 || c->k * c->out > MAX_WEIGHTS ||
-        c->forward.rows < c->forward.out_height || c->input_gradient.rows < c->input_gradient.out_height ||
+    if (c->groups > 1 || !c->strips || !c->strips_back || c->bias || c->leaves.per_unit > 1 ||
+        c->k * c->out > MAX_WEIGHTS || c->forward.rows < c->forward.out_height ||
+        c->input_gradient.rows < c->input_gradient.out_height ||
         units / tctl_conv_units_of_run(c, units) < threads)
         return false;
     const size_t scratch = slots_floats(c, units) + panel_floats(simd, c) + band_floats(&c->forward) +
@@ -77,7 +78,7 @@ static void add_image(const borrow_job *job, int64_t sample, const room *m, floa
     const tctl_conv *c = call->self->plan;
     const tctl_strips *f = &c->forward, *b = &c->input_gradient;
     const float *band = tctl_strips_band(f, call->self->x[0] + sample * f->height * f->width * f->channels, 0,
-                                         f->out_height, m->x);
+                                         0, f->out_height, m->x);
     const float *dy = m->dy + b->pad * tctl_strips_band_row(b) + b->pad * b->channels;
     tctl_conv_rows r = {.dy_row = tctl_strips_band_row(b), .k1 = c->k, .panel = m->panel};
     for (int64_t y = 0; y < f->out_height; y += r.rows) {
@@ -98,7 +99,7 @@ static void sum_unit(const borrow_job *job, int64_t unit, const room *m, float *
         borrow_image(job, sample, m);
         add_image(job, sample, m, sums, sample == first);
         if (call->self->dx[0])
-            tctl_strips_multiply(&job->input, m->dy,
+            tctl_strips_multiply(&job->input, 0, m->dy,
                                  call->self->dx[0] + sample * w->height * w->width * c->in, w->height);
     }
 }

@@ -184,6 +184,10 @@ void tctl_conv_input_gradient(const tctl_op_call *call)
     const tctl_conv *c = call->self->plan;
     const int64_t phases = c->window.stride * c->window.stride;
     tctl_op_call copy = *call;
+    if (c->channelwise_back) {
+        tctl_conv_channelwise_input_gradient(call, &c->channelwise_plan);
+        return;
+    }
     tctl_conv_pack_transposed(call);
     if (c->direct) {
         int64_t rows = call->n * c->window.height * c->window.width;
@@ -196,7 +200,7 @@ void tctl_conv_input_gradient(const tctl_op_call *call)
                                      .x = call->self->dy,
                                      .packed = call->shared,
                                      .out = call->self->dx[0],
-                                     .columns = c->in,
+                                     .columns = c->in_group,
                                      .start = call->self->add_dx[0] ? TCTL_GEMM_C : TCTL_GEMM_ZERO};
         tctl_strips_run(&job);
     } else {

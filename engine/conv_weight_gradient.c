@@ -24,7 +24,7 @@ typedef struct share {
     int64_t group, k0, k1, run;
     float *slots;
     float *patches, *gemm_scratch; /* without strips */
-    float *panel, *band;           /* with strips */
+    float *panel, *band;           /* with strips; the second also channel by channel */
 } share;
 
 /* Adds the terms of positions row0..row1-1 to the chains in `out`, or begins them. */
@@ -59,7 +59,7 @@ void tctl_conv_add_rows(const tctl_op_call *call, const tctl_conv_rows *r, float
 {
     const tctl_conv *c = call->self->plan;
     const tctl_strips *f = &c->forward;
-    const size_t n = (size_t)c->out, width = (size_t)f->out_width;
+    const size_t n = (size_t)c->out_group, width = (size_t)f->out_width;
     for (size_t panel = 0; panel < tctl_gemm_panels(call->simd, n); panel++) {
         const size_t columns = tctl_gemm_panel_columns(call->simd), j = panel * columns;
         const size_t stride = tctl_gemm_panel_stride(call->simd, n, panel);
@@ -94,10 +94,10 @@ static void multiply_strips(const share *s, int64_t sample, int64_t row0, int64_
 {
     const tctl_op_call *call = s->job->call;
     const tctl_strips *f = &s->c->forward;
-    const float *image = call->self->x[0] + sample * f->height * f->width * f->channels;
-    const tctl_conv_rows r = {.band = tctl_strips_band(f, image, row0, rows, s->band),
-                              .dy =
-                                  call->self->dy + (sample * f->out_height + row0) * f->out_width * s->c->out,
+    const float *image = call->self->x[0] + sample * f->height * f->width * s->c->in;
+    const float *dy = call->self->dy + (sample * f->out_height + row0) * f->out_width * s->c->out;
+    const tctl_conv_rows r = {.band = tctl_strips_band(f, image, s->group, row0, rows, s->band),
+                              .dy = dy + s->group * s->c->out_group,
                               .dy_row = f->out_width * s->c->out,
                               .rows = rows,
                               .k0 = s->k0,
@@ -120,6 +120,10 @@ static void sum_leaf(const share *s, int64_t unit, int64_t leaf, float *out)
 {
     int64_t first, last;
     tctl_leaves_range(&s->c->leaves, s->job->call->n, unit, leaf, &first, &last);
+    if (s->c->channelwise) {
+        tctl_conv_channelwise_leaf(s->job->call, &s->c->channelwise_plan, first, last, out, s->band);
+        return;
+    }
     if (s->c->strips) {
         sum_leaf_strips(s, first, last, out);
         return;
@@ -134,8 +138,9 @@ static void sum_run(const share *s)
 {
     const tctl_conv *c = s->c;
     const int64_t first = s->run * s->job->run, last = first + s->job->run;
+    const int64_t columns = c->out / c->weight_groups;
     tctl_tree tree;
-    tctl_tree_begin(&tree, s->slots, (size_t)((s->k1 - s->k0) * c->out_group));
+    tctl_tree_begin(&tree, s->slots, (size_t)((s->k1 - s->k0) * columns));
     for (int64_t unit = first; unit < last && unit < s->job->units; unit++) {
         for (int64_t leaf = 0; leaf < c->leaves.per_unit; leaf++) {
             sum_leaf(s, unit, leaf, tctl_tree_slot(&tree));
@@ -144,9 +149,9 @@ static void sum_run(const share *s)
         tctl_tree_end_unit(&tree, &c->leaves);
     }
     const float *sums = tctl_tree_finish(&tree);
-    float *partial = s->job->call->shared + s->run * c->k * c->out + s->group * c->out_group;
+    float *partial = s->job->call->shared + s->run * c->k * c->out + s->group * columns;
     for (int64_t k = s->k0; k < s->k1; k++)
-        memcpy(partial + k * c->out, sums + (k - s->k0) * c->out_group, (size_t)c->out_group * sizeof *sums);
+        memcpy(partial + k * c->out, sums + (k - s->k0) * columns, (size_t)columns * sizeof *sums);
 }
 
 /* Chunk: (run, group, part of the rows). */
@@ -155,15 +160,17 @@ static void weight_chunk(void *arg, uint64_t chunk, uint32_t thread)
     const weight_job *job = arg;
     const tctl_conv *c = job->call->self->plan;
     const int64_t number = (int64_t)chunk, part = number % job->k_parts;
-    share s = {.job = job, .c = c, .group = number / job->k_parts % c->groups, .k0 = part * c->k_grain};
+    share s = {
+        .job = job, .c = c, .group = number / job->k_parts % c->weight_groups, .k0 = part * c->k_grain};
     s.k1 = s.k0 + c->k_grain < c->k ? s.k0 + c->k_grain : c->k;
-    s.run = number / job->k_parts / c->groups;
+    s.run = number / job->k_parts / c->weight_groups;
     s.slots = tctl_op_scratch(job->call, thread);
     const size_t slots = tctl_tree_slots(&c->leaves, job->units);
-    s.gemm_scratch = s.panel = s.slots + slots * (size_t)(c->k_grain * c->out_group);
+    s.gemm_scratch = s.panel = s.slots + slots * (size_t)(c->k_grain * (c->out / c->weight_groups));
     s.patches = s.gemm_scratch + tctl_gemm_scratch_floats(job->call->simd);
-    s.band =
-        s.panel + (size_t)(c->weight_rows * c->window.out_width) * tctl_gemm_panel_columns(job->call->simd);
+    s.band = s.panel;
+    if (c->strips)
+        s.band += (size_t)(c->weight_rows * c->window.out_width) * tctl_gemm_panel_columns(job->call->simd);
     sum_run(&s);
 }
 
@@ -219,7 +226,7 @@ void tctl_conv_weight_gradient(const tctl_op_call *call)
     job.run = tctl_conv_units_of_run(c, job.units);
     job.runs = (job.units + job.run - 1) / job.run;
     job.k_parts = (c->k + c->k_grain - 1) / c->k_grain;
-    tctl_pool_run(call->pool, (uint64_t)(job.runs * c->groups * job.k_parts), weight_chunk, &job);
+    tctl_pool_run(call->pool, (uint64_t)(job.runs * c->weight_groups * job.k_parts), weight_chunk, &job);
     tctl_conv_join_runs(call, call->shared, job.runs);
     if (c->bias) {
         tctl_column_sums sums = {.call = call,

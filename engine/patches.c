@@ -99,17 +99,28 @@ void tctl_patches_gather(const tctl_window *w, const float *x, const tctl_channe
     }
 }
 
-void tctl_patches_band(const float *image, int64_t height, int64_t width, int64_t channels, int64_t pad,
-                       int64_t row0, int64_t rows, float *dst)
+static void copy_pixels(const float *row, int64_t width, const tctl_channels *c, float *dst)
 {
-    const int64_t size = width * channels, border = pad * channels;
+    if (c->count == c->all) {
+        memcpy(dst, row, (size_t)(width * c->all) * sizeof *dst);
+        return;
+    }
+    row += c->first;
+    for (int64_t x = 0; x < width; x++, row += c->all, dst += c->count)
+        copy_run(dst, row, c->count);
+}
+
+void tctl_patches_band(const float *image, int64_t height, int64_t width, const tctl_channels *channels,
+                       int64_t pad, int64_t row0, int64_t rows, float *dst)
+{
+    const int64_t size = width * channels->count, border = pad * channels->count;
     for (int64_t y = row0; y < row0 + rows; y++, dst += size + 2 * border) {
         if (y < 0 || y >= height) {
             zero_run(dst, size + 2 * border);
             continue;
         }
         zero_run(dst, border);
-        memcpy(dst + border, image + y * size, (size_t)size * sizeof *dst);
+        copy_pixels(image + y * width * channels->all, width, channels, dst + border);
         zero_run(dst + border + size, border);
     }
 }

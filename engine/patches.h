@@ -40,10 +40,10 @@ typedef struct tctl_channels {
 void tctl_patches_gather(const tctl_window *, const float *x, const tctl_channels *, int64_t row0,
                          int64_t row1, int64_t k0, int64_t k1, float *dst, size_t stride);
 
-/* Rows row0..row0+rows-1 of one image [height, width, channels], with `pad` columns of zeros on either side of each:
- * dst[rows][width + 2 pad][channels]. Rows outside the image are zeros. */
-void tctl_patches_band(const float *image, int64_t height, int64_t width, int64_t channels, int64_t pad,
-                       int64_t row0, int64_t rows, float *dst);
+/* Rows row0..row0+rows-1 of one image [height, width, channels->all], with `pad` columns of zeros on either side of each:
+ * dst[rows][width + 2 pad][channels->count]. Rows outside the image are zeros. */
+void tctl_patches_band(const float *image, int64_t height, int64_t width, const tctl_channels *channels,
+                       int64_t pad, int64_t row0, int64_t rows, float *dst);
 
 /*
  * As tctl_patches_gather, for the input gradient: dst[r - row0][k] = dy at what input pixel r = (sample * height + v) * width + u of

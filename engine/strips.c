@@ -29,11 +29,13 @@ static void choose_rows(tctl_strips *s)
     s->rows = divide_up(s->out_height, divide_up(s->out_height, most));
 }
 
-bool tctl_strips_forward(tctl_arena *arena, const tctl_window *w, int64_t channels, tctl_strips *ret)
+bool tctl_strips_forward(tctl_arena *arena, const tctl_window *w, int64_t channels, int64_t groups,
+                         tctl_strips *ret)
 {
     tctl_strips s = {.height = w->height,
                      .width = w->width,
                      .channels = channels,
+                     .groups = groups,
                      .pad = w->pad,
                      .out_height = w->out_height,
                      .out_width = w->out_width,
@@ -55,12 +57,14 @@ bool tctl_strips_forward(tctl_arena *arena, const tctl_window *w, int64_t channe
     return true;
 }
 
-bool tctl_strips_input_gradient(tctl_arena *arena, const tctl_window *w, int64_t channels, tctl_strips *ret)
+bool tctl_strips_input_gradient(tctl_arena *arena, const tctl_window *w, int64_t channels, int64_t groups,
+                                tctl_strips *ret)
 {
     const int64_t reach = w->dilation * (w->kernel - 1), taps = w->kernel * w->kernel;
     tctl_strips s = {.height = w->out_height,
                      .width = w->out_width,
                      .channels = channels,
+                     .groups = groups,
                      .pad = reach - w->pad,
                      .out_height = w->height,
                      .out_width = w->width,
@@ -82,19 +86,25 @@ bool tctl_strips_input_gradient(tctl_arena *arena, const tctl_window *w, int64_t
 
 /* ---- bands --------------------------------------------------------------------------------------------- */
 
-size_t tctl_strips_band_floats(const tctl_strips *s, int64_t rows)
+static bool lies_there(const tctl_strips *s)
 {
-    return s->pad == 0 ? 0 : (size_t)(((rows - 1) * s->stride + s->reach) * tctl_strips_band_row(s));
+    return s->pad == 0 && s->groups == 1;
 }
 
-const float *tctl_strips_band(const tctl_strips *s, const float *image, int64_t row0, int64_t rows,
-                              float *memory)
+size_t tctl_strips_band_floats(const tctl_strips *s, int64_t rows)
+{
+    return lies_there(s) ? 0 : (size_t)(((rows - 1) * s->stride + s->reach) * tctl_strips_band_row(s));
+}
+
+const float *tctl_strips_band(const tctl_strips *s, const float *image, int64_t group, int64_t row0,
+                              int64_t rows, float *memory)
 {
     const int64_t first = row0 * s->stride - s->pad;
-    if (s->pad == 0)
+    if (lies_there(s))
         return image + first * tctl_strips_band_row(s);
-    tctl_patches_band(image, s->height, s->width, s->channels, s->pad, first,
-                      (rows - 1) * s->stride + s->reach, memory);
+    const tctl_channels channels = {s->groups * s->channels, group * s->channels, s->channels};
+    tctl_patches_band(image, s->height, s->width, &channels, s->pad, first, (rows - 1) * s->stride + s->reach,
+                      memory);
     return memory;
 }
 
@@ -105,43 +115,53 @@ typedef struct bands {
     int64_t rows, parts; /* of an image */
 } bands;
 
-/* A block of segments of one panel for some rows of outputs. */
-static void multiply_rows(const tctl_strips_job *job, const float *band, float *out, int64_t rows,
-                          size_t segment0, size_t n_segments, size_t panel)
+/* Where a block of segments of one panel of a group is multiplied. */
+typedef struct block {
+    int64_t group;
+    size_t segment0, n_segments, panel;
+} block;
+
+/* For some rows of outputs. */
+static void multiply_rows(const tctl_strips_job *job, const block *at, const float *band, float *out,
+                          int64_t rows)
 {
     const tctl_strips *s = job->strips;
     const tctl_simd *simd = job->call->simd;
-    const size_t n = (size_t)job->columns, columns = tctl_gemm_panel_columns(simd), j = panel * columns;
+    const size_t n = (size_t)job->columns, columns = tctl_gemm_panel_columns(simd), j = at->panel * columns;
+    const size_t first = (size_t)at->group * n + j, row = (size_t)s->groups * n;
+    const size_t terms = s->n_segments * s->k;
     tctl_gemm_strip_call strip = {
         .simd = simd,
         .m = (size_t)s->out_width,
         .n = n - j < columns ? n - j : columns,
         .k = s->k,
-        .segments = s->segments + segment0,
-        .n_segments = n_segments,
+        .segments = s->segments + at->segment0,
+        .n_segments = at->n_segments,
         .a = {band, (ptrdiff_t)(s->stride * s->channels), 1},
-        .b_row = tctl_gemm_panel_stride(simd, n, panel),
-        .c = out + j,
-        .c_row = n,
-        .start = segment0 ? TCTL_GEMM_C : job->start,
-        .bias = job->bias ? job->bias + j : NULL,
+        .b_row = tctl_gemm_panel_stride(simd, n, at->panel),
+        .c = out + first,
+        .c_row = row,
+        .start = at->segment0 ? TCTL_GEMM_C : job->start,
+        .bias = job->bias ? job->bias + first : NULL,
     };
-    strip.b = job->packed + j * s->n_segments * s->k + segment0 * s->k * strip.b_row;
+    strip.b = job->packed + (size_t)at->group * tctl_gemm_packed_floats(simd, terms, n) + j * terms +
+              at->segment0 * s->k * strip.b_row;
     for (int64_t y = 0; y < rows; y++) {
         tctl_gemm_strip(&strip);
         strip.a.data += s->stride * tctl_strips_band_row(s);
-        strip.c += (size_t)s->out_width * n;
+        strip.c += (size_t)s->out_width * row;
     }
 }
 
-void tctl_strips_multiply(const tctl_strips_job *job, const float *band, float *out, int64_t rows)
+void tctl_strips_multiply(const tctl_strips_job *job, int64_t group, const float *band, float *out,
+                          int64_t rows)
 {
     const tctl_strips *s = job->strips;
-    const size_t block = s->k < K_BLOCK ? K_BLOCK / s->k : 1;
-    for (size_t segment = 0; segment < s->n_segments; segment += block) {
-        const size_t n = s->n_segments - segment < block ? s->n_segments - segment : block;
+    const size_t most = s->k < K_BLOCK ? K_BLOCK / s->k : 1;
+    for (size_t segment = 0; segment < s->n_segments; segment += most) {
+        const size_t n = s->n_segments - segment < most ? s->n_segments - segment : most;
         for (size_t panel = 0; panel < tctl_gemm_panels(job->call->simd, (size_t)job->columns); panel++)
-            multiply_rows(job, band, out, rows, segment, n, panel);
+            multiply_rows(job, &(block){group, segment, n, panel}, band, out, rows);
     }
 }
 
@@ -153,10 +173,12 @@ static void compute_band(void *arg, uint64_t chunk, uint32_t thread)
     const tctl_strips *s = job->strips;
     const int64_t image = (int64_t)chunk / b->parts, row0 = (int64_t)chunk % b->parts * b->rows;
     const int64_t rows = min_int(b->rows, s->out_height - row0);
-    const float *x = job->x + image * s->height * s->width * s->channels;
-    const float *band = tctl_strips_band(s, x, row0, rows, tctl_op_scratch(job->call, thread));
-    float *out = job->out + (image * s->out_height + row0) * s->out_width * job->columns;
-    tctl_strips_multiply(job, band, out, rows);
+    const float *x = job->x + image * s->height * s->width * s->groups * s->channels;
+    float *out = job->out + (image * s->out_height + row0) * s->out_width * s->groups * job->columns;
+    for (int64_t g = 0; g < s->groups; g++) {
+        const float *band = tctl_strips_band(s, x, g, row0, rows, tctl_op_scratch(job->call, thread));
+        tctl_strips_multiply(job, g, band, out, rows);
+    }
 }
 
 void tctl_strips_run(const tctl_strips_job *job)
