@@ -24,16 +24,16 @@
 #include "engine/op.h"
 
 enum {
-    CAUSAL_ROWS = 16, /* contract */
-    FULL_ROWS = 48    /* decides the time only */
+    CAUSAL_ROWS = 16,    /* contract */
+    BLOCK_FLOATS = 4096, /* scores of a block; with MIN_ROWS decides the time only */
+    MIN_ROWS = 24
 };
 
 typedef struct plan {
     int64_t positions, features, heads, depth; /* depth: features of a head */
     bool causal;
     float scale;
-    int64_t rows;  /* of a block */
-    size_t stride; /* floats between rows of scores */
+    int64_t rows; /* of a block */
 } plan;
 
 static tctl_status check(const tctl_operation *self, plan *p, tctl_error *err)
@@ -61,6 +61,14 @@ static tctl_status check(const tctl_operation *self, plan *p, tctl_error *err)
     return TCTL_OK;
 }
 
+/* Blocks of nearly equal height. */
+static int64_t rows_of_block(const plan *p)
+{
+    const int64_t t = p->positions, most = BLOCK_FLOATS / t > MIN_ROWS ? BLOCK_FLOATS / t : MIN_ROWS;
+    const int64_t blocks = (t + most - 1) / most;
+    return p->causal ? CAUSAL_ROWS : (t + blocks - 1) / blocks;
+}
+
 static size_t packed(const tctl_op_site *site, int64_t k, int64_t n)
 {
     return tctl_gemm_packed_floats(site->simd, (size_t)k, (size_t)n);
@@ -80,13 +88,12 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
         return st;
     const int64_t t = p->positions = self->in[0].height, d = p->depth = p->features / p->heads;
     p->scale = (float)(1 / sqrt((double)d));
-    p->rows = p->causal ? CAUSAL_ROWS : FULL_ROWS;
-    p->stride = ((size_t)t + 15) / 16 * 16;
+    p->rows = rows_of_block(p);
     self->plan = p;
     self->out = (tctl_shape){2, t, 1, p->features};
     self->saved_bytes = 2 * (size_t)(t * p->heads) * site->max_batch * sizeof(float);
-    self->scratch_floats = 2 * packed(site, d, t) + packed(site, t, d) + 2 * (size_t)p->rows * p->stride +
-                           packed(site, p->rows, d) + (size_t)((p->rows + 2 * t) * d);
+    self->scratch_floats = 2 * packed(site, d, t) + packed(site, t, d) + packed(site, p->rows, d) +
+                           (size_t)(2 * p->rows * t + (p->rows + 2 * t) * d);
     return TCTL_OK;
 }
 
@@ -141,23 +148,28 @@ typedef struct panels {
     int64_t k, n;
 } panels;
 
-/* C[m, n or some more] from A[m, k] and the first k rows of B. */
+/* C[m, n] from A[m, k] and the first k rows of B. n is B's, or less by whole panels. */
 static void multiply(const head *h, const tctl_gemm_matrix *a, int64_t m, int64_t n, int64_t k,
                      const panels *b, float *c, size_t c_row, tctl_gemm_start start)
 {
+    static const ptrdiff_t here = 0;
     const tctl_simd *simd = h->call->simd;
     const int64_t columns = (int64_t)tctl_gemm_panel_columns(simd);
     for (int64_t j = 0; j < n; j += columns) {
-        const tctl_gemm_call product = {.simd = simd,
-                                        .m = (size_t)m,
-                                        .n = (size_t)(j + columns < b->n ? columns : b->n - j),
-                                        .k = (size_t)k,
-                                        .a = *a,
-                                        .packed_b = b->data + j * b->k,
-                                        .c = c + j,
-                                        .c_row = c_row,
-                                        .start = start};
-        tctl_gemm(&product);
+        const tctl_gemm_strip_call product = {
+            .simd = simd,
+            .m = (size_t)m,
+            .n = (size_t)(columns < n - j ? columns : n - j),
+            .k = (size_t)k,
+            .segments = &here,
+            .n_segments = 1,
+            .a = *a,
+            .b = b->data + j * b->k,
+            .b_row = tctl_gemm_panel_stride(simd, (size_t)b->n, (size_t)(j / columns)),
+            .c = c + j,
+            .c_row = c_row,
+            .start = start};
+        tctl_gemm_strip(&product);
     }
 }
 
@@ -202,20 +214,26 @@ static head head_of(const tctl_op_call *call, uint64_t chunk, uint32_t thread)
                   .memory = tctl_op_scratch(call, thread)};
 }
 
-/* Rows first..last-1 of the scores. Columns 0..end-1 are needed. */
+/* Rows first.. of the scores, `shape.rows` of them. Columns 0..end-1 are needed, and there are `shape.columns`: what
+ * whole panels of the product have. */
 typedef struct block {
-    int64_t first, n, end;
+    int64_t first, end;
+    tctl_scores shape;
 } block;
 
-static block block_at(const plan *p, int64_t first)
+static block block_at(const head *h, int64_t first)
 {
+    const plan *p = h->p;
     const int64_t last = first + p->rows < p->positions ? first + p->rows : p->positions;
-    return (block){first, last - first, p->causal ? last : p->positions};
-}
-
-static int64_t live(const plan *p, const block *b, int64_t r)
-{
-    return p->causal ? b->first + r + 1 : p->positions;
+    const int64_t panel = (int64_t)tctl_gemm_panel_columns(h->call->simd);
+    block b = {.first = first, .end = p->causal ? last : p->positions};
+    const int64_t whole = (b.end + panel - 1) / panel * panel;
+    b.shape = (tctl_scores){.rows = last - first,
+                            .columns = whole < p->positions ? whole : p->positions,
+                            .live = p->causal ? first + 1 : p->positions,
+                            .live_step = p->causal,
+                            .scale = p->scale};
+    return b;
 }
 
 /* a[block's rows] times the packed transpose of k or v. */
@@ -224,7 +242,8 @@ static void multiply_rows(const head *h, const block *b, const rows *a, const fl
     const plan *p = h->p;
     const tctl_gemm_matrix left = {a->data + b->first * a->stride, (ptrdiff_t)a->stride, 1};
     const panels right = {transposed, p->depth, p->positions};
-    multiply(h, &left, b->n, b->end, p->depth, &right, out, p->stride, TCTL_GEMM_ZERO);
+    multiply(h, &left, b->shape.rows, b->shape.columns, p->depth, &right, out, (size_t)b->shape.columns,
+             TCTL_GEMM_ZERO);
 }
 
 /* ---- forward ------------------------------------------------------------------------------------------- */
@@ -239,14 +258,12 @@ static void forward_head(void *arg, uint64_t chunk, uint32_t thread)
     float *scores = values + pack_plain(&h, &h.v, 0, p->positions, values);
     const panels right = {values, p->positions, p->depth};
     for (int64_t first = 0; first < p->positions; first += p->rows) {
-        const block b = block_at(p, first);
+        const block b = block_at(&h, first);
         multiply_rows(&h, &b, &h.q, keys, scores);
-        for (int64_t r = 0; r < b.n; r++)
-            h.math->softmax(b.end, live(p, &b, r), p->scale, scores + (size_t)r * p->stride,
-                            h.saved + 2 * (first + r), h.saved + 2 * (first + r) + 1);
-        const tctl_gemm_matrix left = {scores, (ptrdiff_t)p->stride, 1};
-        multiply(&h, &left, b.n, p->depth, b.end, &right, y + first * p->features, (size_t)p->features,
-                 TCTL_GEMM_ZERO);
+        h.math->softmax(&b.shape, scores, h.saved + 2 * first);
+        const tctl_gemm_matrix left = {scores, (ptrdiff_t)b.shape.columns, 1};
+        multiply(&h, &left, b.shape.rows, p->depth, b.end, &right, y + first * p->features,
+                 (size_t)p->features, TCTL_GEMM_ZERO);
     }
 }
 
@@ -263,23 +280,15 @@ static void forward(const tctl_op_call *call)
 
 /* ---- backward ------------------------------------------------------------------------------------------ */
 
-static void store(const plan *p, const float *from, int64_t n, const target *to, int64_t first)
-{
-    for (int64_t r = 0; to->data && r < n; r++) {
-        float *dx = to->data + (first + r) * to->stride;
-        for (int64_t c = 0; c < p->depth; c++)
-            dx[c] = to->add ? dx[c] + from[r * p->depth + c] : from[r * p->depth + c];
-    }
-}
-
 /* out[j] goes on with the terms of the block's rows: its weights' columns times rows of q or dy. */
 static void add_columns(const head *h, const block *b, const float *weights, const rows *from, float *room,
-                        float *out)
+                        const target *out)
 {
-    const tctl_gemm_matrix left = {weights, 1, (ptrdiff_t)h->p->stride};
-    const panels right = {room, b->n, h->p->depth};
-    pack_plain(h, from, b->first, b->n, room);
-    multiply(h, &left, b->end, h->p->depth, b->n, &right, out, (size_t)h->p->depth, TCTL_GEMM_C);
+    const tctl_gemm_matrix left = {weights, 1, (ptrdiff_t)b->shape.columns};
+    const panels right = {room, b->shape.rows, h->p->depth};
+    pack_plain(h, from, b->first, b->shape.rows, room);
+    multiply(h, &left, b->end, h->p->depth, b->shape.rows, &right, out->data, (size_t)out->stride,
+             TCTL_GEMM_C);
 }
 
 /* The parts of a thread's memory in a backward. */
@@ -296,33 +305,59 @@ static workspace lay_out(const head *h)
     w.values = w.keys + pack_transposed(h, &h->k, w.keys);
     w.plain_keys = w.values + pack_transposed(h, &h->v, w.values);
     w.p = w.plain_keys + pack_plain(h, &h->k, 0, p->positions, w.plain_keys);
-    w.g = w.p + (size_t)p->rows * p->stride;
-    w.packed = w.g + (size_t)p->rows * p->stride;
+    w.g = w.p + p->rows * p->positions;
+    w.packed = w.g + p->rows * p->positions;
     w.dq = w.packed + tctl_gemm_packed_floats(h->call->simd, (size_t)p->rows, (size_t)p->depth);
     w.dk = w.dq + p->rows * p->depth;
     w.dv = w.dk + p->positions * p->depth;
-    memset(w.dk, 0, 2 * (size_t)(p->positions * p->depth) * sizeof(float));
     return w;
 }
 
+/* Where a gradient is computed: where it belongs, or in `room` if it must be added to what is there, or nobody needs it. */
+static target place(const plan *p, const target *to, float *room)
+{
+    return to->data && !to->add ? *to : (target){room, p->depth, false};
+}
+
+static void clear(const plan *p, const target *t)
+{
+    for (int64_t r = 0; r < p->positions; r++)
+        memset(t->data + r * t->stride, 0, (size_t)p->depth * sizeof(float));
+}
+
+static void add_rows(const plan *p, const target *from, int64_t n, const target *to, int64_t first)
+{
+    for (int64_t r = 0; to->data && to->add && r < n; r++) {
+        const float *d = from->data + r * from->stride;
+        float *dx = to->data + (first + r) * to->stride;
+        for (int64_t c = 0; c < p->depth; c++)
+            dx[c] += d[c];
+    }
+}
+
+/* Gradients of q, k and v: where they belong. */
+typedef struct targets {
+    target q, k, v;
+} targets;
+
 static void backward_block(const head *h, const workspace *w, const block *b, const rows *dy,
-                           const target *dq)
+                           const targets *to)
 {
     const plan *p = h->p;
     multiply_rows(h, b, &h->q, w->keys, w->p);
     multiply_rows(h, b, dy, w->values, w->g);
-    for (int64_t r = 0; r < b->n; r++) {
-        const float *saved = h->saved + 2 * (b->first + r);
-        float *scores = w->p + (size_t)r * p->stride;
-        h->math->softmax_again(b->end, live(p, b, r), p->scale, saved[0], saved[1], scores);
-        h->math->softmax_gradient(b->end, live(p, b, r), p->scale, scores, w->g + (size_t)r * p->stride);
-    }
-    const tctl_gemm_matrix left = {w->g, (ptrdiff_t)p->stride, 1};
+    h->math->softmax_again(&b->shape, h->saved + 2 * b->first, w->p);
+    h->math->softmax_gradient(&b->shape, w->p, w->g);
+    const tctl_gemm_matrix left = {w->g, (ptrdiff_t)b->shape.columns, 1};
     const panels right = {w->plain_keys, p->positions, p->depth};
-    multiply(h, &left, b->n, p->depth, b->end, &right, w->dq, (size_t)p->depth, TCTL_GEMM_ZERO);
-    store(p, w->dq, b->n, dq, b->first);
-    add_columns(h, b, w->g, &h->q, w->packed, w->dk);
-    add_columns(h, b, w->p, dy, w->packed, w->dv);
+    target dq = place(p, &to->q, w->dq);
+    if (dq.data != w->dq)
+        dq.data += b->first * dq.stride;
+    multiply(h, &left, b->shape.rows, p->depth, b->end, &right, dq.data, (size_t)dq.stride, TCTL_GEMM_ZERO);
+    add_rows(p, &dq, b->shape.rows, &to->q, b->first);
+    const target dk = place(p, &to->k, w->dk), dv = place(p, &to->v, w->dv);
+    add_columns(h, b, w->g, &h->q, w->packed, &dk);
+    add_columns(h, b, w->p, dy, w->packed, &dv);
 }
 
 static void backward_head(void *arg, uint64_t chunk, uint32_t thread)
@@ -332,15 +367,18 @@ static void backward_head(void *arg, uint64_t chunk, uint32_t thread)
     const head h = head_of(call, chunk, thread);
     const plan *p = h.p;
     const rows dy = {self->dy + begin_of(p, chunk, p->features, 0), p->features};
-    const target dq = gradient_rows(self, chunk, 0), dk = gradient_rows(self, chunk, 1),
-                 dv = gradient_rows(self, chunk, 2);
+    const targets to = {gradient_rows(self, chunk, 0), gradient_rows(self, chunk, 1),
+                        gradient_rows(self, chunk, 2)};
     const workspace w = lay_out(&h);
+    const target dk = place(p, &to.k, w.dk), dv = place(p, &to.v, w.dv);
+    clear(p, &dk);
+    clear(p, &dv);
     for (int64_t first = 0; first < p->positions; first += p->rows) {
-        const block b = block_at(p, first);
-        backward_block(&h, &w, &b, &dy, &dq);
+        const block b = block_at(&h, first);
+        backward_block(&h, &w, &b, &dy, &to);
     }
-    store(p, w.dk, p->positions, &dk, 0);
-    store(p, w.dv, p->positions, &dv, 0);
+    add_rows(p, &dk, p->positions, &to.k, 0);
+    add_rows(p, &dv, p->positions, &to.v, 0);
 }
 
 static void backward(const tctl_op_call *call)

@@ -37,6 +37,13 @@ typedef struct tctl_affine {
     const float *weight, *bias;
 } tctl_affine;
 
+/* Rows of attention scores, [rows, columns]. Row r has a meaning in its first live + r * live_step columns, at least one;
+ * results behind them are +0. Scores are multiplied by `scale` first. */
+typedef struct tctl_scores {
+    int64_t rows, columns, live, live_step;
+    float scale;
+} tctl_scores;
+
 typedef struct tctl_math {
     tctl_map_fn *map[TCTL_MAPS];
     tctl_both_fn *both[TCTL_MAPS];          /* gelu, its tanh form, silu; else NULL */
@@ -48,12 +55,12 @@ typedef struct tctl_math {
     void (*normalize_gradient)(int64_t n, const float *x, const float *dy, const float *weight, float mean,
                                float inv, float *dx, bool add);
 
-    /* s[j] = softmax of scale * s[j] over j < live; +0 for live <= j < n. Returns what the second needs to give the same
-     * bits again: the largest scaled score, and 1 / (the sum). 1 <= live <= n. */
-    void (*softmax)(int64_t n, int64_t live, float scale, float *s, float *ret_max, float *ret_inv);
-    void (*softmax_again)(int64_t n, int64_t live, float scale, float max, float inv, float *s);
-    /* g[j] = scale * (p[j] * (g[j] - (row sum of p * g))) over j < live; +0 for live <= j < n. */
-    void (*softmax_gradient)(int64_t n, int64_t live, float scale, const float *p, float *g);
+    /* Every row becomes its softmax. saved[rows][2] gets what the second needs to give the same bits again: the
+     * largest scaled score of the row, and 1 / (the sum). */
+    void (*softmax)(const tctl_scores *, float *s, float *saved);
+    void (*softmax_again)(const tctl_scores *, const float *saved, float *s);
+    /* g = scale * (p * (g - (row sum of p * g))) in live columns, +0 behind them. */
+    void (*softmax_gradient)(const tctl_scores *, const float *p, float *g);
 } tctl_math;
 
 /* The functions that go with a variant of the matrix product. */

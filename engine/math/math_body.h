@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loops of math.h, in plain C that compilers vectorise: included by each math_*.c after it has defined MATH_TABLE,
- * the name of its table, and compiled with the flags of its instruction set.
+ * the name of its table, and MATH_FUNCTIONS, the file with its map_exp, map_gelu and both_gelu; compiled with the flags of
+ * its instruction set.
  *
  * A row sum has TCTL_ROW_LANES chains from +0, chain l over the elements l, l + 16, l + 32, ...; then neighbours are
  * added, as in tree.h: ((0 + 1) + (2 + 3)) + ...
@@ -11,6 +12,7 @@
 #include "base/fmath_activation.h"
 #include "engine/math/loops.h"
 #include "engine/math/math.h"
+#include MATH_FUNCTIONS
 
 enum { LANES = TCTL_ROW_LANES };
 
@@ -93,13 +95,10 @@ static inline float tanh_slope(float y)
     return 1 - y * y;
 }
 
-MAP(map_gelu, tctl_geluf_inline)
 MAP(map_gelu_tanh, tctl_gelu_tanhf_inline)
 MAP(map_silu, tctl_siluf_inline)
 MAP(map_sigmoid, tctl_sigmoidf_inline)
 MAP(map_tanh, tctl_tanhf_inline)
-MAP(map_exp, tctl_expf_inline)
-BOTH(both_gelu, tctl_geluf_inline, tctl_gelu_slopef_inline)
 BOTH(both_gelu_tanh, tctl_gelu_tanhf_inline, tctl_gelu_tanh_slopef_inline)
 BOTH(both_silu, tctl_siluf_inline, tctl_silu_slopef_inline)
 SLOPE(slope_sigmoid, sigmoid_slope)
@@ -164,38 +163,70 @@ static float scale_and_find_largest(int64_t n, float scale, float *s)
     return lanes[0];
 }
 
+static int64_t live_columns(const tctl_scores *c, int64_t row)
+{
+    return c->live + row * c->live_step;
+}
+
 static void clear(int64_t from, int64_t to, float *s)
 {
     for (int64_t j = from; j < to; j++)
         s[j] = 0;
 }
 
-static void softmax(int64_t n, int64_t live, float scale, float *s, float *ret_max, float *ret_inv)
+/* All rows at once, so that no row has an end to be cut off; what is behind the live columns comes out as anything. */
+static void exponentials(const tctl_scores *c, float *s)
 {
-    const float max = scale_and_find_largest(live, scale, s);
-    for (int64_t j = 0; j < live; j++)
-        s[j] = tctl_expf_inline(s[j] - max);
-    const float inv = 1 / sum_of(live, s);
-    for (int64_t j = 0; j < live; j++)
-        s[j] *= inv;
-    clear(live, n, s);
-    *ret_max = max;
-    *ret_inv = inv;
+    map_exp(c->rows * c->columns, s, s);
 }
 
-static void softmax_again(int64_t n, int64_t live, float scale, float max, float inv, float *s)
+static void softmax(const tctl_scores *c, float *s, float *saved)
 {
-    for (int64_t j = 0; j < live; j++)
-        s[j] = tctl_expf_inline(s[j] * scale - max) * inv;
-    clear(live, n, s);
+    float *row = s;
+    for (int64_t r = 0; r < c->rows; r++, row += c->columns) {
+        const float max = saved[2 * r] = scale_and_find_largest(live_columns(c, r), c->scale, row);
+        for (int64_t j = 0; j < c->columns; j++)
+            row[j] -= max;
+    }
+    exponentials(c, s);
+    row = s;
+    for (int64_t r = 0; r < c->rows; r++, row += c->columns) {
+        const int64_t live = live_columns(c, r);
+        const float inv = saved[2 * r + 1] = 1 / sum_of(live, row);
+        for (int64_t j = 0; j < live; j++)
+            row[j] *= inv;
+        clear(live, c->columns, row);
+    }
 }
 
-static void softmax_gradient(int64_t n, int64_t live, float scale, const float *p, float *g)
+static void softmax_again(const tctl_scores *c, const float *saved, float *s)
 {
-    const float mean = sum_of_products(live, p, g);
-    for (int64_t j = 0; j < live; j++)
-        g[j] = (p[j] * (g[j] - mean)) * scale;
-    clear(live, n, g);
+    float *row = s;
+    for (int64_t r = 0; r < c->rows; r++, row += c->columns) {
+        const float max = saved[2 * r];
+        for (int64_t j = 0; j < c->columns; j++)
+            row[j] = row[j] * c->scale - max;
+    }
+    exponentials(c, s);
+    row = s;
+    for (int64_t r = 0; r < c->rows; r++, row += c->columns) {
+        const int64_t live = live_columns(c, r);
+        const float inv = saved[2 * r + 1];
+        for (int64_t j = 0; j < live; j++)
+            row[j] *= inv;
+        clear(live, c->columns, row);
+    }
+}
+
+static void softmax_gradient(const tctl_scores *c, const float *p, float *g)
+{
+    for (int64_t r = 0; r < c->rows; r++, p += c->columns, g += c->columns) {
+        const int64_t live = live_columns(c, r);
+        const float mean = sum_of_products(live, p, g);
+        for (int64_t j = 0; j < live; j++)
+            g[j] = (p[j] * (g[j] - mean)) * c->scale;
+        clear(live, c->columns, g);
+    }
 }
 
 const tctl_math MATH_TABLE = {

@@ -18,7 +18,7 @@
 #include "engine/math/math.h"
 #include "numbers.h"
 
-enum { BLOCK = 4096, MAX_ROW = 70 };
+enum { BLOCK = 4096, MAX_ROW = 70, MAX_ROWS = 5 };
 
 static bool same(float a, float b)
 {
@@ -138,35 +138,49 @@ static float row_sum(int64_t n, const float *terms)
     return lanes[0];
 }
 
-static void check_softmax(const tctl_simd *simd, int64_t n, int64_t live, const float *scores)
+/* One row of what the functions do with all. Writes p and g; returns max and inv. */
+static void expected_row(const tctl_scores *c, int64_t live, const float *scores, const float *dp, float *p,
+                         float *g, float saved[2])
 {
-    const float scale = 0.37f;
-    const tctl_math *math = tctl_math_of(simd);
-    float p[MAX_ROW], again[MAX_ROW], g[MAX_ROW], expected[MAX_ROW] = {0}, terms[MAX_ROW], max = -INFINITY,
-                                                  got_max, got_inv;
+    float terms[MAX_ROW], max = -INFINITY;
     for (int64_t j = 0; j < live; j++)
-        max = scores[j] * scale > max ? scores[j] * scale : max;
-    for (int64_t j = 0; j < live; j++)
-        expected[j] = tctl_expf(scores[j] * scale - max);
-    const float inv = 1 / row_sum(live, expected);
-    for (int64_t j = 0; j < live; j++)
-        expected[j] *= inv;
-    memcpy(p, scores, (size_t)n * sizeof *p);
-    memcpy(again, scores, (size_t)n * sizeof *p);
-    math->softmax(n, live, scale, p, &got_max, &got_inv);
-    assert_true(same(got_max, max) && same(got_inv, inv));
-    same_row(simd->name, "softmax", n, p, expected);
-    math->softmax_again(n, live, scale, max, inv, again);
-    same_row(simd->name, "softmax again", n, again, expected);
-    for (int64_t j = 0; j < n; j++) {
-        g[j] = (float)(j % 5) - 1.7f;
-        terms[j] = p[j] * g[j];
+        max = scores[j] * c->scale > max ? scores[j] * c->scale : max;
+    for (int64_t j = 0; j < c->columns; j++)
+        p[j] = j < live ? tctl_expf(scores[j] * c->scale - max) : 0;
+    const float inv = 1 / row_sum(live, p);
+    for (int64_t j = 0; j < live; j++) {
+        p[j] *= inv;
+        terms[j] = p[j] * dp[j];
     }
     const float mean = row_sum(live, terms);
-    for (int64_t j = 0; j < n; j++)
-        expected[j] = j < live ? (p[j] * (g[j] - mean)) * scale : 0;
-    math->softmax_gradient(n, live, scale, p, g);
-    same_row(simd->name, "softmax gradient", n, g, expected);
+    for (int64_t j = 0; j < c->columns; j++)
+        g[j] = j < live ? (p[j] * (dp[j] - mean)) * c->scale : 0;
+    saved[0] = max;
+    saved[1] = inv;
+}
+
+static void check_softmax(const tctl_simd *simd, const tctl_scores *c, const float *scores)
+{
+    const tctl_math *math = tctl_math_of(simd);
+    float p[MAX_ROWS * MAX_ROW], again[MAX_ROWS * MAX_ROW], g[MAX_ROWS * MAX_ROW], saved[MAX_ROWS][2],
+        expected_p[MAX_ROW], expected_g[MAX_ROW], dp[MAX_ROW], expected_saved[2];
+    const size_t bytes = (size_t)(c->rows * c->columns) * sizeof *p;
+    for (int64_t i = 0; i < c->rows * c->columns; i++)
+        g[i] = (float)(i % c->columns % 5) - 1.7f;
+    memcpy(dp, g, (size_t)c->columns * sizeof *dp);
+    memcpy(p, scores, bytes);
+    memcpy(again, scores, bytes);
+    math->softmax(c, p, saved[0]);
+    math->softmax_again(c, saved[0], again);
+    math->softmax_gradient(c, p, g);
+    for (int64_t r = 0; r < c->rows; r++) {
+        const int64_t at = r * c->columns;
+        expected_row(c, c->live + r * c->live_step, scores + at, dp, expected_p, expected_g, expected_saved);
+        same_row(simd->name, "largest score and factor", 2, saved[r], expected_saved);
+        same_row(simd->name, "softmax", c->columns, p + at, expected_p);
+        same_row(simd->name, "softmax again", c->columns, again + at, expected_p);
+        same_row(simd->name, "softmax gradient", c->columns, g + at, expected_g);
+    }
 }
 
 static void softmax_of_rows_of_every_length(void **state)
@@ -174,13 +188,37 @@ static void softmax_of_rows_of_every_length(void **state)
     (void)state;
     uint32_t n_variants;
     const tctl_simd *const *simd = tctl_simd_available(&n_variants);
-    float scores[MAX_ROW];
+    float scores[MAX_ROWS * MAX_ROW];
     for (int64_t n = 1; n <= MAX_ROW; n++) {
-        fill_floats(scores, MAX_ROW, (uint64_t)n);
+        const tctl_scores one = {1, n, n, 0, 0.37f}, all = {MAX_ROWS, n, n, 0, 0.37f},
+                          some = {2, n, n / 2 + 1, 0, 1},
+                          causal = {n < MAX_ROWS ? n : MAX_ROWS, n, n < MAX_ROWS ? 1 : n - MAX_ROWS + 1, 1,
+                                    0.37f};
+        fill_floats(scores, MAX_ROWS * MAX_ROW, (uint64_t)n);
         for (uint32_t v = 0; v < n_variants; v++) {
-            check_softmax(simd[v], n, n, scores);
-            check_softmax(simd[v], n, n / 2 + 1, scores);
+            check_softmax(simd[v], &one, scores);
+            check_softmax(simd[v], &all, scores);
+            check_softmax(simd[v], &some, scores);
+            check_softmax(simd[v], &causal, scores);
         }
+    }
+}
+
+/* What stands behind the live columns does not matter, and goes. */
+static void softmax_ignores_what_is_not_live(void **state)
+{
+    (void)state;
+    uint32_t n_variants;
+    const tctl_simd *const *simd = tctl_simd_available(&n_variants);
+    for (uint32_t v = 0; v < n_variants; v++) {
+        const tctl_math *math = tctl_math_of(simd[v]);
+        const tctl_scores c = {2, 3, 1, 1, 1};
+        float s[6] = {5, NAN, INFINITY, 2, 2, NAN}, g[6] = {1, NAN, NAN, 3, 1, INFINITY}, saved[4];
+        const float p[6] = {1, 0, 0, 0.5f, 0.5f, 0}, expected[6] = {0, 0, 0, 0.5f, -0.5f, 0};
+        math->softmax(&c, s, saved);
+        same_row(simd[v]->name, "softmax", 6, s, p);
+        math->softmax_gradient(&c, s, g);
+        same_row(simd[v]->name, "softmax gradient", 6, g, expected);
     }
 }
 
@@ -192,13 +230,14 @@ static void softmax_of_extremes(void **state)
     const tctl_simd *const *simd = tctl_simd_available(&n_variants);
     for (uint32_t v = 0; v < n_variants; v++) {
         const tctl_math *math = tctl_math_of(simd[v]);
-        float max, inv, large[3] = {1e30f, -1e30f, 1e30f}, missing[3] = {0, -INFINITY, 0}, bad[20] = {0};
-        math->softmax(3, 3, 1, large, &max, &inv);
+        const tctl_scores three = {1, 3, 3, 0, 1}, twenty = {1, 20, 20, 0, 1};
+        float saved[2], large[3] = {1e30f, -1e30f, 1e30f}, missing[3] = {0, -INFINITY, 0}, bad[20] = {0};
+        math->softmax(&three, large, saved);
         assert_true(large[0] == 0.5f && large[1] == 0 && large[2] == 0.5f);
-        math->softmax(3, 3, 1, missing, &max, &inv);
+        math->softmax(&three, missing, saved);
         assert_true(missing[0] == 0.5f && missing[1] == 0 && missing[2] == 0.5f);
         bad[17] = NAN;
-        math->softmax(20, 20, 1, bad, &max, &inv);
+        math->softmax(&twenty, bad, saved);
         for (int j = 0; j < 20; j++)
             assert_true(isnan(bad[j]));
     }
@@ -263,6 +302,7 @@ int main(void)
         cmocka_unit_test(functions_have_the_bits_of_single_calls),
         cmocka_unit_test(blocks_of_every_length_end_where_they_end),
         cmocka_unit_test(softmax_of_rows_of_every_length),
+        cmocka_unit_test(softmax_ignores_what_is_not_live),
         cmocka_unit_test(softmax_of_extremes),
         cmocka_unit_test(normalization_of_rows_of_every_length),
     };
