@@ -8,6 +8,7 @@ set(TRAINCTL_TEST_DEPTH quick CACHE STRING "which tests ctest runs: quick, ci or
 set_property(CACHE TRAINCTL_TEST_DEPTH PROPERTY STRINGS quick ci all)
 option(TRAINCTL_WERROR "treat warnings as errors" OFF)
 option(TRAINCTL_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF)
+option(TRAINCTL_BITS "build only the program of bench/bits, which needs no foreign library" OFF)
 option(TRAINCTL_ANALYZE "run gcc's -fanalyzer with the build" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
