@@ -3,9 +3,9 @@
 """One recipe, many ways to compute it, one result digest.
 
 Runs a spec again and again with other resources (threads, loader workers, prefetch depth, cache), other SIMD kernels
-and, with --full, other compilers, optimisation levels and instruction sets, and demands the same result digest each
-time; also the one that is written down beside the spec. On a mismatch `trainctl diff` names the first step and field
-that differ.
+and, with --full, from builds of the whole tree by either compiler, and demands the same result digest each time; also
+the one that is written down beside the spec. On a mismatch `trainctl diff` names the first step and field that differ.
+bench/bits has many more builds, of what computes alone.
 
 Only the standard library is used.
 """
@@ -23,7 +23,8 @@ THREADS, WORKERS, PREFETCH, CACHE = (1, 2, 3, 5), (0, 1, 4), (0, 8), ("0 B", "25
 # Every value of every resource at least once; the full matrix has all their combinations.
 SHORT = ((1, 0, 0, "0 B"), (2, 1, 8, "256 MiB"), (3, 4, 0, "256 MiB"), (5, 4, 8, "0 B"))
 SIMD = ("portable", "avx2", "avx512", "neon")
-TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+# The whole tree once more: each compiler, the least and the most optimization, the oldest and the newest instructions.
+BUILDS = (("gcc", "-O0", "x86-64-v3"), ("gcc", "-O3", "x86-64-v4"), ("clang", "-O0", "x86-64-v2"), ("clang", "-O3", "x86-64-v3"))
 FLAGS = {
     "x86-64-v2": {"ssse3", "sse4_1", "sse4_2", "popcnt"},
     "x86-64-v3": {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"},
@@ -125,7 +126,7 @@ def simd_cases(matrix):
 
 def compiler_cases(matrix, source, scratch):
     flags = cpu_flags()
-    for compiler, level, target in itertools.product(("gcc", "clang"), ("-O0", "-O3"), TARGETS):
+    for compiler, level, target in BUILDS:
         what = f"{compiler} {level} -march={target}"
         if shutil.which(compiler) is None or not FLAGS[target] <= flags:
             print(f"(not here: {what})")
