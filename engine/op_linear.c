@@ -2,7 +2,7 @@
 /* linear: y = x W + b over features, or over the features of each position of a sequence. A 1 x 1 convolution. */
 #include <math.h>
 
-#include "engine/conv.h"
+#include "engine/linear.h"
 
 static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_error *err)
 {
@@ -35,7 +35,16 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
         st = tctl_op_add_parameter(site, self, "bias", 1, &c->out, TCTL_PARAMETER_NO_DECAY, err);
     if (!st)
         st = tctl_conv_plan(site, self, c, err);
+    if (!st)
+        tctl_linear_plan(site, self);
     return st;
+}
+
+static void backward(const tctl_op_call *call)
+{
+    tctl_linear_weight_gradient(call);
+    if (call->self->dx[0])
+        tctl_conv_input_gradient(call);
 }
 
 /* Uniform within 1 / sqrt(inputs), both (LeCun et al., "Efficient BackProp", 1998; PyTorch's default). */
@@ -54,5 +63,5 @@ const tctl_op tctl_op_linear = {
     .infer = infer,
     .initialize = initialize,
     .forward = tctl_conv_forward,
-    .backward = tctl_conv_backward,
+    .backward = backward,
 };
