@@ -266,10 +266,12 @@ tctl_status tctl_compare_leaves(tctl_walk *a, tctl_walk *b, const char *format, 
     if (st != TCTL_OK)
         return st;
     found = d.found ? element_json(&p, &d) : value_difference(&p);
+    if (found == NULL)
+        return tctl_fail_memory(err, 0);
     json_t *name = json_string(named->name);
     if (name == NULL) /* no UTF-8 */
         name = json_string("?");
-    int bad = found == NULL || json_object_set_new(found, "name", name) != 0;
+    int bad = json_object_set_new(found, "name", name) != 0;
     bad = bad || json_object_set_new(found, "format", json_string(format)) != 0;
     bad = bad || json_object_set_new(found, "others", json_integer((json_int_t)(n - 1))) != 0;
     if (bad) {
