@@ -6,42 +6,7 @@
 #include "toy.h"
 
 #include "engine/build.h"
-#include "zoo.h"
-
-static tctl_pool *pool;
-
-static int make_pool(void **state)
-{
-    (void)state;
-    return tctl_pool_create(2, &pool, NULL);
-}
-
-static int drop_pool(void **state)
-{
-    (void)state;
-    tctl_pool_destroy(pool);
-    return 0;
-}
-
-static tctl_network *create(const toy *t)
-{
-    tctl_error err = {0};
-    tctl_network *net = NULL;
-    if (toy_create(t, pool, &net, &err))
-        fail_msg("model '%s': %s", t->name, err.message);
-    if (!net)
-        abort();
-    return net;
-}
-
-static const toy *find(const char *name)
-{
-    for (size_t z = 0; z < ZOO; z++) {
-        if (strcmp(zoo[z].name, name) == 0)
-            return &zoo[z];
-    }
-    abort(); /* a name that the zoo lacks */
-}
+#include "zoo_network.h"
 
 static tctl_network_result forward(tctl_network *net, const tctl_network_batch *b)
 {

@@ -3,50 +3,28 @@
 #include "toy.h"
 
 #include "engine/build.h"
-#include "zoo.h"
+#include "zoo_network.h"
 
-static tctl_pool *pool;
+typedef struct refusal {
+    toy t;
+    const char *message;
+} refusal;
 
-static int make_pool(void **state)
+static void check_refusals(const refusal *cases, size_t n)
 {
-    (void)state;
-    return tctl_pool_create(2, &pool, NULL);
-}
-
-static int drop_pool(void **state)
-{
-    (void)state;
-    tctl_pool_destroy(pool);
-    return 0;
-}
-
-static tctl_network *create(const toy *t)
-{
-    tctl_error err = {0};
-    tctl_network *net = NULL;
-    if (toy_create(t, pool, &net, &err))
-        fail_msg("model '%s': %s", t->name, err.message);
-    if (!net)
-        abort();
-    return net;
-}
-
-static const toy *find(const char *name)
-{
-    for (size_t z = 0; z < ZOO; z++) {
-        if (strcmp(zoo[z].name, name) == 0)
-            return &zoo[z];
+    for (size_t i = 0; i < n; i++) {
+        tctl_error err = {0};
+        tctl_network *net = NULL;
+        assert_int_equal(toy_create(&cases[i].t, pool, &net, &err), TCTL_ESPEC);
+        assert_string_equal(err.message, cases[i].message);
+        assert_null(net);
     }
-    abort(); /* a name that the zoo lacks */
 }
 
-static void models_that_do_not_fit_are_named(void **state)
+static void operators_that_do_not_fit_their_image_are_named(void **state)
 {
     (void)state;
-    static const struct {
-        toy t;
-        const char *message;
-    } cases[] = {
+    static const refusal cases[] = {
         {{"", 1, 1, 3, 1, 0, {CONV(.out = 2, .kernel = 3)}},
          "operator 'conv0' (conv): kernel 3 does not fit the padded input 1x1"},
         {{"", 4, 9, 3, 1, 0, {CONV(.out = 2, .kernel = 3, .dilation = 2)}},
@@ -60,13 +38,6 @@ static void models_that_do_not_fit_are_named(void **state)
          "operator 'conv0' (conv): kernel is 65; it must be 1 to 64"},
         {{"", 0, 0, 3, 1, 0, {CONV(.out = 4, .kernel = 1)}},
          "operator 'conv0' (conv): needs an image [height, width, channels]; its input is 3"},
-        {{"", 4, 4, 3, 1, 0, {LINEAR(3)}},
-         "operator 'linear0' (linear): needs features, and its input is an image 4 x 4 x 3; put flatten "
-         "before it"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 3, .kernel = 2), ADD(1, 0)}},
-         "operator 'add1' (add): has 1 inputs; it takes 2 to 2"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 3, .kernel = 2), RELU, CONV(.out = 3, .kernel = 2), ADD(2, 3)}},
-         "operator 'add3' (add): its inputs have different shapes, 3 x 3 x 3 and 2 x 2 x 3"},
         {{"", 4, 4, 3, 1, 0, {MAXPOOL(.kernel = 5)}},
          "operator 'maxpool0' (maxpool): kernel 5 does not fit the padded input 4x4"},
         {{"", 4, 4, 3, 1, 0, {MAXPOOL(.kernel = 2, .pad = 2)}},
@@ -75,14 +46,20 @@ static void models_that_do_not_fit_are_named(void **state)
          "operator 'globalavgpool0' (globalavgpool): needs an image or a sequence; its input is 3"},
         {{"", 4, 4, 3, 1, 0, {{.op = "avgpool", .kernel = 5}}},
          "operator 'avgpool0' (avgpool): kernel 5 does not fit the input 4x4"},
-        {{"", 4, 4, 3, 1, 0, {CONV(.out = 3, .kernel = 2), {.op = "concat", .from = 1, .from2 = -1}}},
-         "operator 'concat1' (concat): its inputs differ in more than channels: 3 x 3 x 3 and 4 x 4 x 3"},
+        {{"", 4, 4, 3, 1, 0, {{.op = "convtranspose", .out = 2, .kernel = 1, .pad = 2}}},
+         "operator 'convtranspose0' (convtranspose): pad 2 leaves nothing of its output"},
+    };
+    check_refusals(cases, sizeof cases / sizeof cases[0]);
+}
+
+static void operators_that_do_not_fit_their_sequence_are_named(void **state)
+{
+    (void)state;
+    static const refusal cases[] = {
         {{"", 0, 0, 3, 1, 0, {{.op = "tokens"}}},
          "operator 'tokens0' (tokens): needs an image [height, width, channels]; its input is 3"},
         {{"", 4, 4, 3, 1, 0, {{.op = "position"}}},
          "operator 'position0' (position): needs a sequence [positions, features]; its input is 4 x 4 x 3"},
-        {{"", 4, 4, 3, 1, 0, {{.op = "convtranspose", .out = 2, .kernel = 1, .pad = 2}}},
-         "operator 'convtranspose0' (convtranspose): pad 2 leaves nothing of its output"},
         {{"", 4, 4, 3, 1, 0, {{.op = "attention"}}},
          "operator 'attention0' (attention): needs a sequence [positions, features]; its input is 4 x 4 x 3"},
         {{"", 4, 4, 4, 1, 0, {{.op = "tokens"}, {.op = "attention"}}},
@@ -112,6 +89,23 @@ static void models_that_do_not_fit_are_named(void **state)
          "operator 'globalavgpool1' (globalavgpool): the data has 5 labels a sample; the last operator's "
          "output "
          "is no sequence"},
+    };
+    check_refusals(cases, sizeof cases / sizeof cases[0]);
+}
+
+static void models_that_do_not_fit_together_are_named(void **state)
+{
+    (void)state;
+    static const refusal cases[] = {
+        {{"", 4, 4, 3, 1, 0, {LINEAR(3)}},
+         "operator 'linear0' (linear): needs features, and its input is an image 4 x 4 x 3; put flatten "
+         "before it"},
+        {{"", 4, 4, 3, 1, 0, {CONV(.out = 3, .kernel = 2), ADD(1, 0)}},
+         "operator 'add1' (add): has 1 inputs; it takes 2 to 2"},
+        {{"", 4, 4, 3, 1, 0, {CONV(.out = 3, .kernel = 2), RELU, CONV(.out = 3, .kernel = 2), ADD(2, 3)}},
+         "operator 'add3' (add): its inputs have different shapes, 3 x 3 x 3 and 2 x 2 x 3"},
+        {{"", 4, 4, 3, 1, 0, {CONV(.out = 3, .kernel = 2), {.op = "concat", .from = 1, .from2 = -1}}},
+         "operator 'concat1' (concat): its inputs differ in more than channels: 3 x 3 x 3 and 4 x 4 x 3"},
         {{"", 0, 0, 3, 1, 0, {DROPOUT(1.0)}},
          "operator 'dropout0' (dropout): p is 1; it must be 0 to 0.999999"},
         {{"", 0, 0, 3, 1, 0, {{.op = "softmax"}}},
@@ -133,13 +127,7 @@ static void models_that_do_not_fit_are_named(void **state)
          "operator 'conv0' (conv): output 1000 x 1000 x 3 times batch 1000 has more than 2^31 elements"},
         {{"", 0, 0, 3, 1, 0, {{0}}}, "the model has no operators"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tctl_error err = {0};
-        tctl_network *net = NULL;
-        assert_int_equal(toy_create(&cases[i].t, pool, &net, &err), TCTL_ESPEC);
-        assert_string_equal(err.message, cases[i].message);
-        assert_null(net);
-    }
+    check_refusals(cases, sizeof cases / sizeof cases[0]);
 }
 
 static tctl_status request(const tctl_field *field, uint32_t batch, uint32_t classes, double smoothing,
@@ -235,7 +223,9 @@ static void tokens_outside_the_vocabulary_name_sample_and_position(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_that_do_not_fit_are_named),
+        cmocka_unit_test(operators_that_do_not_fit_their_image_are_named),
+        cmocka_unit_test(operators_that_do_not_fit_their_sequence_are_named),
+        cmocka_unit_test(models_that_do_not_fit_together_are_named),
         cmocka_unit_test(requests_that_make_no_sense_are_refused),
         cmocka_unit_test(labels_outside_the_classes_name_the_sample),
         cmocka_unit_test(tokens_outside_the_vocabulary_name_sample_and_position),
