@@ -199,13 +199,22 @@ static tctl_status probe(tctl_deep *d, uint32_t bits, const char *name, const ch
     return TCTL_OK;
 }
 
+/* The next probe from number *i on whose cause is still open, or NULL; *i goes behind it. */
+static const tctl_probe *next_open(uint32_t open, uint32_t *i)
+{
+    while (*i < TCTL_N_PROBES) {
+        const tctl_probe *p = tctl_probe_at((*i)++);
+        if (open & p->bit)
+            return p;
+    }
+    return NULL;
+}
+
 static tctl_status probe_singly(tctl_deep *d, uint32_t open, uint32_t *ret, tctl_error *err)
 {
-    for (uint32_t i = 0; i < TCTL_N_PROBES; i++) {
-        const tctl_probe *p = tctl_probe_at(i);
+    const tctl_probe *p;
+    for (uint32_t i = 0; (p = next_open(open, &i)) != NULL;) {
         bool found = false;
-        if (!(open & p->bit))
-            continue;
         tctl_status st = p->bit == TCTL_PROBE_MEMORY ? probe_memory(d, 0, &found, err)
                                                      : probe(d, p->bit, p->name, p->with, &found, err);
         if (st != TCTL_OK)
@@ -223,11 +232,9 @@ static tctl_status probe_singly(tctl_deep *d, uint32_t open, uint32_t *ret, tctl
 /* With everything held still it agrees: what may not be missing is part of the cause. */
 static tctl_status leave_one_out(tctl_deep *d, uint32_t open, uint32_t *ret, tctl_error *err)
 {
-    for (uint32_t i = 0; i < TCTL_N_PROBES; i++) {
-        const tctl_probe *p = tctl_probe_at(i);
+    const tctl_probe *p;
+    for (uint32_t i = 0; (p = next_open(open, &i)) != NULL;) {
         bool agrees = false;
-        if (!(open & p->bit))
-            continue;
         const char *name = tctl_arena_format(d->repeater.v->arena, "all but %s", p->name),
                    *with = tctl_arena_format(d->repeater.v->arena, "all but that: %s", p->with);
         if (name == NULL || with == NULL)

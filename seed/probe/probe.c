@@ -145,63 +145,35 @@ EXPORT clock_t clock(void)
 
 /* ---- times of files ------------------------------------------------------------------------------------ */
 
-static int still(int result, struct stat *st)
-{
-    if (result == 0 && fixed_files) {
-        const struct timespec then = {.tv_sec = REALTIME_S};
-        st->st_atim = st->st_mtim = st->st_ctim = then;
+/* stat and its relatives; `size` is nothing or 64. */
+#define STAT_FAMILY(size)                                                                                    \
+    static int still##size(int result, struct stat##size *st)                                                \
+    {                                                                                                        \
+        if (result == 0 && fixed_files) {                                                                    \
+            const struct timespec then = {.tv_sec = REALTIME_S};                                             \
+            st->st_atim = st->st_mtim = st->st_ctim = then;                                                  \
+        }                                                                                                    \
+        return result;                                                                                       \
+    }                                                                                                        \
+    EXPORT int stat##size(const char *restrict path, struct stat##size *restrict ret)                        \
+    {                                                                                                        \
+        return still##size(REAL(stat##size)(path, ret), ret);                                                \
+    }                                                                                                        \
+    EXPORT int lstat##size(const char *restrict path, struct stat##size *restrict ret)                       \
+    {                                                                                                        \
+        return still##size(REAL(lstat##size)(path, ret), ret);                                               \
+    }                                                                                                        \
+    EXPORT int fstat##size(int fd, struct stat##size *ret)                                                   \
+    {                                                                                                        \
+        return still##size(REAL(fstat##size)(fd, ret), ret);                                                 \
+    }                                                                                                        \
+    EXPORT int fstatat##size(int fd, const char *restrict path, struct stat##size *restrict ret, int flags)  \
+    {                                                                                                        \
+        return still##size(REAL(fstatat##size)(fd, path, ret, flags), ret);                                  \
     }
-    return result;
-}
 
-static int still64(int result, struct stat64 *st)
-{
-    if (result == 0 && fixed_files) {
-        const struct timespec then = {.tv_sec = REALTIME_S};
-        st->st_atim = st->st_mtim = st->st_ctim = then;
-    }
-    return result;
-}
-
-EXPORT int stat(const char *restrict path, struct stat *restrict ret)
-{
-    return still(REAL(stat)(path, ret), ret);
-}
-
-EXPORT int lstat(const char *restrict path, struct stat *restrict ret)
-{
-    return still(REAL(lstat)(path, ret), ret);
-}
-
-EXPORT int fstat(int fd, struct stat *ret)
-{
-    return still(REAL(fstat)(fd, ret), ret);
-}
-
-EXPORT int fstatat(int fd, const char *restrict path, struct stat *restrict ret, int flags)
-{
-    return still(REAL(fstatat)(fd, path, ret, flags), ret);
-}
-
-EXPORT int stat64(const char *restrict path, struct stat64 *restrict ret)
-{
-    return still64(REAL(stat64)(path, ret), ret);
-}
-
-EXPORT int lstat64(const char *restrict path, struct stat64 *restrict ret)
-{
-    return still64(REAL(lstat64)(path, ret), ret);
-}
-
-EXPORT int fstat64(int fd, struct stat64 *ret)
-{
-    return still64(REAL(fstat64)(fd, ret), ret);
-}
-
-EXPORT int fstatat64(int fd, const char *restrict path, struct stat64 *restrict ret, int flags)
-{
-    return still64(REAL(fstatat64)(fd, path, ret, flags), ret);
-}
+STAT_FAMILY()
+STAT_FAMILY(64)
 
 EXPORT int statx(int fd, const char *restrict path, int flags, unsigned int mask, struct statx *restrict ret)
 {

@@ -39,6 +39,9 @@ static inline int tear_down(void **state)
     return tctl_remove_tree(folder, NULL) == TCTL_OK ? 0 : 1;
 }
 
+/* A test that runs in the fresh folder. */
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
 static inline const char *write_file(const char *name, const void *data, size_t size)
 {
     const char *path = tctl_path_join(arena, folder, name);

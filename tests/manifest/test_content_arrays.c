@@ -188,17 +188,16 @@ static void a_text_file_is_no_container(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(memory_order_and_byte_order_do_not_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_header_of_an_array_may_be_longer_and_newer, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(structured_types_texts_and_no_elements_are_read, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_cut_array_is_found, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(arrays_behind_each_other_are_all_listed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(framing_of_an_npz_does_not_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(order_of_names_and_tensors_does_not_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_safetensors_must_keep_is_checked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(numbers_of_less_than_a_byte_are_listed_by_their_bytes, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_text_file_is_no_container, set_up, tear_down),
+        IN_FOLDER(memory_order_and_byte_order_do_not_count),
+        IN_FOLDER(the_header_of_an_array_may_be_longer_and_newer),
+        IN_FOLDER(structured_types_texts_and_no_elements_are_read),
+        IN_FOLDER(a_cut_array_is_found),
+        IN_FOLDER(arrays_behind_each_other_are_all_listed),
+        IN_FOLDER(framing_of_an_npz_does_not_count),
+        IN_FOLDER(order_of_names_and_tensors_does_not_count),
+        IN_FOLDER(what_safetensors_must_keep_is_checked),
+        IN_FOLDER(numbers_of_less_than_a_byte_are_listed_by_their_bytes),
+        IN_FOLDER(a_text_file_is_no_container),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -378,21 +378,18 @@ static void a_container_that_is_filled_from_the_memo_again_and_again_has_a_limit
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(names_ids_and_containers_do_not_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(values_and_shapes_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(how_a_tensor_is_strided_does_not_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_tensor_outside_of_its_storage_is_found, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(every_flipped_bit_of_a_payload_and_every_cut_is_found, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(what_a_pickle_would_call_is_listed_and_not_called, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(which_tensors_share_a_storage_counts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_else_is_in_the_archive_counts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(protocols_2_to_5_are_read, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_container_that_is_filled_from_the_memo_again_and_again_has_a_limit,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_no_pickler_writes_is_refused_with_its_place, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_value_that_contains_itself_and_one_that_doubles_are_not_looked_into,
-                                        set_up, tear_down),
+        IN_FOLDER(names_ids_and_containers_do_not_count),
+        IN_FOLDER(values_and_shapes_count),
+        IN_FOLDER(how_a_tensor_is_strided_does_not_count),
+        IN_FOLDER(a_tensor_outside_of_its_storage_is_found),
+        IN_FOLDER(every_flipped_bit_of_a_payload_and_every_cut_is_found),
+        IN_FOLDER(what_a_pickle_would_call_is_listed_and_not_called),
+        IN_FOLDER(which_tensors_share_a_storage_counts),
+        IN_FOLDER(what_else_is_in_the_archive_counts),
+        IN_FOLDER(protocols_2_to_5_are_read),
+        IN_FOLDER(a_container_that_is_filled_from_the_memo_again_and_again_has_a_limit),
+        IN_FOLDER(what_no_pickler_writes_is_refused_with_its_place),
+        IN_FOLDER(a_value_that_contains_itself_and_one_that_doubles_are_not_looked_into),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
