@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making the child's environment from the table of variables. What is judged about the user's variables is in
- * envelope_fate.c; what is done to the process itself in envelope_enter.c.
+ * envelope_fate.c, how they are passed on in envelope_users.c; what is done to the process itself in envelope_enter.c.
  */
 #include "launcher/envelope.h"
 
@@ -16,89 +16,17 @@
 #include "manifest/manifest.h"
 #include "seed/stream.h"
 
-#define MAX_VARIABLES 1024
-#define MAX_NOTES     32
-#define SIZE_STEP     32768u /* the environment's size is a multiple of this */
+#define MAX_NOTES 32
+#define SIZE_STEP 32768u /* the environment's size is a multiple of this */
 
-typedef struct builder {
-    tctl_arena *arena;
-    const tctl_envelope_request *request;
-    const char **variables;
-    size_t n;
-    const char **notes;
-    size_t n_notes;
-    json_t *values, *names, *secrets, *replaced, *kept, *allowed;
-    bool failed;
-} builder;
-
-/* The value of `name` in an environment, or NULL. */
-static const char *lookup(const char *const *from, const char *name)
-{
-    size_t length = strlen(name);
-    for (; from != NULL && *from != NULL; from++) {
-        if (strncmp(*from, name, length) == 0 && (*from)[length] == '=')
-            return *from + length + 1;
-    }
-    return NULL;
-}
-
-static bool is_among(const char *name, const char *const *list)
-{
-    for (; list != NULL && *list != NULL; list++) {
-        if (strcmp(name, *list) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_text_in(const json_t *list, const char *text)
-{
-    size_t i;
-    json_t *item;
-    json_array_foreach((json_t *)(uintptr_t)list, i, item)
-    {
-        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool has(const builder *b, const char *name)
-{
-    size_t length = strlen(name);
-    for (size_t i = 0; i < b->n; i++) {
-        if (strncmp(b->variables[i], name, length) == 0 && b->variables[i][length] == '=')
-            return true;
-    }
-    return false;
-}
-
-static void add(builder *b, const char *name, const char *value)
-{
-    const char *entry = tctl_arena_format(b->arena, "%s=%s", name, value);
-    if (entry == NULL || b->n >= MAX_VARIABLES)
-        b->failed = true;
-    else
-        b->variables[b->n++] = entry;
-}
-
-static void add_place(builder *b, const char *name, const char *value)
+static void add_place(tctl_envelope_builder *b, const char *name, const char *value)
 {
     if (value != NULL)
-        add(b, name, value);
+        tctl_envelope_add(b, name, value);
 }
 
-/* json_string refuses bytes that are not UTF-8; such a value is recorded by name. */
-static void record_value(builder *b, const char *name, const char *value)
-{
-    json_t *text = json_string(value);
-    if (text != NULL)
-        json_object_set_new(b->values, name, text);
-    else
-        json_array_append_new(b->names, json_string(name));
-}
-
-static void add_note(builder *b, const char *name, const char *was, const char *is, const char *why)
+static void add_note(tctl_envelope_builder *b, const char *name, const char *was, const char *is,
+                     const char *why)
 {
     const char *note =
         tctl_arena_format(b->arena, "%s=%.40s of your environment is replaced by %s: %s", name, was, is, why);
@@ -109,7 +37,7 @@ static void add_note(builder *b, const char *name, const char *was, const char *
 /* ---- pinned ---------------------------------------------------------------------------------------------- */
 
 /* The value that the table and the request give a variable; NULL: none. */
-static const char *own_value(const builder *b, const tctl_variable *v)
+static const char *own_value(const tctl_envelope_builder *b, const tctl_variable *v)
 {
     if (v->kind == TCTL_VARIABLE_THREADS)
         return tctl_arena_format(b->arena, "%" PRIu32, b->request->threads);
@@ -119,14 +47,8 @@ static const char *own_value(const builder *b, const tctl_variable *v)
     return tctl_variable_value(v);
 }
 
-static void pin(builder *b, const char *name, const char *value)
-{
-    add(b, name, value);
-    record_value(b, name, value);
-}
-
 /* A value that the user's shell has for a thread count or a seed is one that he may have meant. */
-static void replace(builder *b, const tctl_variable *v, const char *was, const char *is)
+static void replace(tctl_envelope_builder *b, const tctl_variable *v, const char *was, const char *is)
 {
     json_array_append_new(b->replaced, json_string(v->name));
     if (b->request->recorded != NULL)
@@ -137,35 +59,36 @@ static void replace(builder *b, const tctl_variable *v, const char *was, const c
         add_note(b, v->name, was, is, "'seed' decides");
 }
 
-static void pin_from_table(builder *b)
+static void pin_from_table(tctl_envelope_builder *b)
 {
     size_t n;
     const tctl_variable *table = tctl_variables(&n);
     for (size_t i = 0; i < n; i++) {
         const tctl_variable *v = &table[i], *found;
         const char *is = v->kind <= TCTL_VARIABLE_LIBRARY ? own_value(b, v) : NULL;
-        const char *was = lookup(b->request->from, v->name);
-        bool left = is_among(v->name, b->request->determinism->unpinned) ||
+        const char *was = tctl_envelope_lookup(b->request->from, v->name);
+        bool left = tctl_envelope_is_among(v->name, b->request->determinism->unpinned) ||
                     (v->kind == TCTL_VARIABLE_LIBRARY && !b->request->determinism->variables);
         if (is == NULL || left)
-            continue; /* as the user has it: pass_users_variables */
-        bool was_allowed = is_text_in(json_object_get(b->request->recorded, "allowed"), v->name);
+            continue; /* as the user has it: tctl_envelope_pass_users */
+        bool was_allowed =
+            tctl_envelope_is_text_in(json_object_get(b->request->recorded, "allowed"), v->name);
         if (b->request->recorded != NULL && (v->kind == TCTL_VARIABLE_LIBRARY || was_allowed))
             continue; /* as it was recorded */
         if (was == NULL || strcmp(was, is) == 0) {
-            pin(b, v->name, is);
+            tctl_envelope_pin(b, v->name, is);
         } else if (tctl_envelope_fate(b->request, v->name, strlen(v->name), was, &found) ==
                    TCTL_FATE_REPLACED) {
-            pin(b, v->name, is);
+            tctl_envelope_pin(b, v->name, is);
             replace(b, v, was, is);
         }
     }
 }
 
 /* Ours in front of the user's. What is recorded is the user's part: where we are installed changes no bit. */
-static void prepend(builder *b, const char *name, const char *ours)
+static void prepend(tctl_envelope_builder *b, const char *name, const char *ours)
 {
-    const char *theirs = lookup(b->request->from, name);
+    const char *theirs = tctl_envelope_lookup(b->request->from, name);
     bool alone = theirs == NULL || *theirs == '\0';
     const char *value = alone ? ours : tctl_arena_format(b->arena, "%s:%s", ours, theirs);
     if (ours == NULL)
@@ -174,13 +97,13 @@ static void prepend(builder *b, const char *name, const char *ours)
         b->failed = true;
         return;
     }
-    add(b, name, value);
+    tctl_envelope_add(b, name, value);
     if (!alone)
-        record_value(b, name, theirs);
+        tctl_envelope_record_value(b, name, theirs);
 }
 
 /* What a run and its verification differ in is not recorded. */
-static void add_our_own(builder *b)
+static void add_our_own(tctl_envelope_builder *b)
 {
     const tctl_envelope_request *r = b->request;
     const char *knobs = tctl_envelope_knobs(b->arena, r->determinism);
@@ -189,8 +112,8 @@ static void add_our_own(builder *b)
         b->failed = true;
         return;
     }
-    pin(b, "TRAINCTL_KNOBS", knobs);
-    pin(b, "TRAINCTL_SEED", seed);
+    tctl_envelope_pin(b, "TRAINCTL_KNOBS", knobs);
+    tctl_envelope_pin(b, "TRAINCTL_SEED", seed);
     add_place(b, "PWD", r->folder); /* shells set it: a length that was not counted would move the stack */
     add_place(b, "TRAINCTL_OUT", r->out);
     add_place(b, "TRAINCTL_RUN", r->run);
@@ -205,7 +128,7 @@ static void add_our_own(builder *b)
     b->failed = b->failed || (r->interposer != NULL && preload == NULL);
     prepend(b, "LD_PRELOAD", preload);
     if (r->interposer != NULL) /* of the first process; the interposer gives each its own */
-        add(b, "TRAINCTL_PROCESS", "0000000000000000");
+        tctl_envelope_add(b, "TRAINCTL_PROCESS", "0000000000000000");
     prepend(b, "PYTHONPATH", r->python);
 }
 
@@ -224,123 +147,9 @@ const char *tctl_envelope_knobs(tctl_arena *arena, const tctl_determinism *d)
         on[d->state_check], on[d->torch], trace);
 }
 
-/* ---- the user's ------------------------------------------------------------------------------------------- */
-
-static void pass(builder *b, const tctl_variable *v, const char *name, const char *value, int fate)
-{
-    bool by_name = v == NULL ? tctl_environment_looks_secret(name) : v->kind == TCTL_VARIABLE_NAMED;
-    add(b, name, value);
-    if (by_name)
-        json_array_append_new(b->names, json_string(name));
-    else
-        record_value(b, name, value);
-    if (is_among(name, b->request->allow))
-        json_array_append_new(b->allowed, json_string(name));
-    else if (fate == TCTL_FATE_KEPT)
-        json_array_append_new(b->kept, json_string(name));
-}
-
-/* True if `verify` takes it from the record, not from its own shell. */
-static bool is_recorded(const builder *b, const tctl_variable *v, const char *name)
-{
-    if (b->request->recorded == NULL)
-        return false;
-    if (is_among(name, b->request->determinism->unpinned))
-        return true;
-    return v != NULL && (v->kind == TCTL_VARIABLE_LIBRARY || v->kind == TCTL_VARIABLE_CHOICE ||
-                         v->kind == TCTL_VARIABLE_PASSED || v->kind == TCTL_VARIABLE_FAMILY);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* In the order of names: a shell's own order means nothing. */
-static void pass_users_variables(builder *b)
-{
-    size_t n = 0;
-    while (b->request->from != NULL && b->request->from[n] != NULL)
-        n++;
-    const char **sorted = tctl_arena_take_array(b->arena, n + 1, sizeof *sorted);
-    if (sorted == NULL) {
-        b->failed = true;
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = b->request->from[i];
-    qsort(sorted, n, sizeof *sorted, by_text);
-    for (const char **e = sorted; *e != NULL; e++) {
-        const char *equals = strchr(*e, '=');
-        size_t length = equals == NULL ? 0 : (size_t)(equals - *e);
-        const tctl_variable *v = NULL;
-        char *name = length == 0 ? NULL : tctl_arena_copy(b->arena, *e, length);
-        if (length == 0 || name == NULL) {
-            b->failed = b->failed || length > 0;
-            continue;
-        }
-        if (has(b, name) || is_recorded(b, tctl_variable_find(name, length), name))
-            continue;
-        int fate = tctl_envelope_fate(b->request, name, length, equals + 1, &v);
-        if (fate == TCTL_FATE_PASSED || fate == TCTL_FATE_KEPT)
-            pass(b, v, name, equals + 1, fate);
-    }
-}
-
-/* What was kept, passed by value or allowed then. A manifest may come from anywhere: a name with '=' is not one. */
-static void pass_recorded_variables(builder *b)
-{
-    const json_t *recorded = b->request->recorded, *allowed = json_object_get(recorded, "allowed");
-    const char *name;
-    json_t *value;
-    json_object_foreach(json_object_get(recorded, "variables"), name, value)
-    {
-        const tctl_variable *v = tctl_variable_find(name, strlen(name));
-        bool was_allowed = is_text_in(allowed, name);
-        if (*name == '\0' || strchr(name, '=') != NULL || has(b, name) || !json_is_string(value))
-            continue;
-        if (!was_allowed && !is_recorded(b, v, name))
-            continue;
-        bool was_kept = is_text_in(json_object_get(recorded, "kept"), name);
-        pass(b, v, name, json_string_value(value), was_kept ? TCTL_FATE_KEPT : TCTL_FATE_PASSED);
-        if (was_allowed && !is_among(name, b->request->allow))
-            json_array_append_new(b->allowed, json_string(name));
-    }
-}
-
-static void pass_secrets(builder *b)
-{
-    for (const char *const *s = b->request->secrets; s != NULL && *s != NULL; s++) {
-        const char *value = lookup(b->request->from, *s);
-        if (value != NULL && !has(b, *s))
-            add(b, *s, value);
-        json_array_append_new(b->secrets, json_string(*s));
-        json_object_del(b->values, *s);
-    }
-}
-
-/* A probe's, in place of what the name has so far. */
-static void replace_variables(builder *b)
-{
-    for (const char *const *v = b->request->variables; v != NULL && *v != NULL; v++) {
-        size_t length = strcspn(*v, "="), kept = 0;
-        const char *name = tctl_arena_copy(b->arena, *v, length);
-        for (size_t i = 0; i < b->n; i++) {
-            if (strncmp(b->variables[i], *v, length + 1) != 0)
-                b->variables[kept++] = b->variables[i];
-        }
-        b->n = kept;
-        if (name == NULL || (*v)[length] != '=') {
-            b->failed = true;
-            return;
-        }
-        pin(b, name, *v + length + 1);
-    }
-}
-
 /* The environment lies above the stack, so its size decides the stack's addresses: with this it is the same whatever
  * the run directory and the user's variables are called. Each variable also has a pointer. */
-static void add_padding(builder *b)
+static void add_padding(tctl_envelope_builder *b)
 {
     static const char name[] = "TRAINCTL_PAD";
     size_t size = sizeof name + 1 + sizeof(char *);
@@ -353,7 +162,7 @@ static void add_padding(builder *b)
         return;
     }
     memset(padding, '-', n);
-    add(b, name, padding);
+    tctl_envelope_add(b, name, padding);
 }
 
 /* ---- the record ------------------------------------------------------------------------------------------- */
@@ -367,7 +176,7 @@ static json_t *interposer_json(const char *path)
     return tctl_json_sha256(&digest);
 }
 
-static json_t *record_of(const builder *b, const tctl_envelope *made)
+static json_t *record_of(const tctl_envelope_builder *b, const tctl_envelope *made)
 {
     const tctl_determinism *d = b->request->determinism;
     const char *aslr = made->no_aslr        ? "off"
@@ -389,11 +198,11 @@ tctl_status tctl_envelope_make(tctl_arena *arena, const tctl_envelope_request *r
     tctl_status st = request->recorded != NULL ? TCTL_OK : tctl_envelope_check(request, err);
     if (st != TCTL_OK)
         return st;
-    builder b = {.arena = arena, .request = request};
-    b.variables = tctl_arena_take_array(arena, MAX_VARIABLES + 1, sizeof *b.variables);
+    tctl_envelope_builder b = {.arena = arena, .request = request};
+    b.variables = tctl_arena_take_array(arena, TCTL_ENVELOPE_MAX_VARIABLES + 1, sizeof *b.variables);
     b.notes = tctl_arena_take_array(arena, MAX_NOTES + 1, sizeof *b.notes);
     if (b.variables == NULL || b.notes == NULL)
-        return tctl_fail_memory(err, MAX_VARIABLES * sizeof *b.variables);
+        return tctl_fail_memory(err, TCTL_ENVELOPE_MAX_VARIABLES * sizeof *b.variables);
     json_t **lists[] = {&b.names, &b.secrets, &b.replaced, &b.kept, &b.allowed};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         *lists[i] = json_array();
@@ -403,18 +212,18 @@ tctl_status tctl_envelope_make(tctl_arena *arena, const tctl_envelope_request *r
                           .stack = tctl_envelope_stack_limit(request->recorded)};
     pin_from_table(&b);
     add_our_own(&b);
-    pass_recorded_variables(&b);
-    pass_users_variables(&b);
-    pass_secrets(&b);
-    replace_variables(&b);
+    tctl_envelope_pass_recorded(&b);
+    tctl_envelope_pass_users(&b);
+    tctl_envelope_pass_secrets(&b);
+    tctl_envelope_replace(&b);
     add_padding(&b);
-    qsort(b.variables, b.n, sizeof *b.variables, by_text);
+    qsort(b.variables, b.n, sizeof *b.variables, tctl_envelope_by_text);
     made.variables = b.variables;
     made.notes = b.notes;
     made.record = record_of(&b, &made);
     if (made.record == NULL || b.failed) {
         json_decref(made.record);
-        return tctl_fail_memory(err, MAX_VARIABLES * sizeof *b.variables);
+        return tctl_fail_memory(err, TCTL_ENVELOPE_MAX_VARIABLES * sizeof *b.variables);
     }
     *ret = made;
     return TCTL_OK;
