@@ -64,7 +64,7 @@ static void check_all_floats(const function *f)
     print_message("%-6s largest error %.6f ULP, digest 0x%016llx\n", f->name, worst,
                   (unsigned long long)digest);
     if (worst > f->bound || digest != f->golden)
-        fail_msg("%s: error %.6f, allowed %.3f; digest 0x%016llx, kept 0x%016llx", f->name, worst, f->bound,
+        fail_msg("%s: error %.6f, allowed %.6f; digest 0x%016llx, kept 0x%016llx", f->name, worst, f->bound,
                  (unsigned long long)digest, (unsigned long long)f->golden);
 }
 
@@ -72,10 +72,10 @@ static void exp_log_log1p_tanh_are_within_their_bounds_and_have_golden_bits(void
 {
     (void)state;
     static const function functions[] = {
-        {"exp", tctl_expf, exp, 0xd4a8834fd1a0a9eeu, 0.501, 0},
-        {"log", tctl_logf, log, 0x49403e0efb27de80u, 0.501, 0},
-        {"log1p", tctl_log1pf, log1p, 0xbe84cf3107e47eafu, 0.501, 0},
-        {"tanh", tctl_tanhf, tanh, 0x5a18823496f17464u, 0.501, 0},
+        {"exp", tctl_expf, exp, 0xd4a8834fd1a0a9eeu, 0.500004, 0},
+        {"log", tctl_logf, log, 0x49403e0efb27de80u, 0.500004, 0},
+        {"log1p", tctl_log1pf, log1p, 0xbe84cf3107e47eafu, 0.500004, 0},
+        {"tanh", tctl_tanhf, tanh, 0x5a18823496f17464u, 0.500004, 0},
     };
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         check_all_floats(&functions[i]);
@@ -125,15 +125,15 @@ static void sin_cos_erf_and_activations_are_within_their_bounds_and_have_golden_
 {
     (void)state;
     static const function functions[] = {
-        {"sin", tctl_sinf, sin, 0x34b442cc450a179cu, 0.51, 0},
-        {"cos", tctl_cosf, cos, 0xc01ed9453557fb56u, 0.51, 0},
-        {"erf", tctl_erff, erf, 0x49843e9409521f24u, 0.51, 0},
-        {"sigmoid", tctl_sigmoidf, sigmoid, 0x6c6cf4bcb045749du, 0.51, 0},
-        {"silu", tctl_siluf, silu, 0xc57b254583e01997u, 0.51, 0},
+        {"sin", tctl_sinf, sin, 0x34b442cc450a179cu, 0.500004, 0},
+        {"cos", tctl_cosf, cos, 0xc01ed9453557fb56u, 0.500004, 0},
+        {"erf", tctl_erff, erf, 0x49843e9409521f24u, 0.5006, 0},
+        {"sigmoid", tctl_sigmoidf, sigmoid, 0x6c6cf4bcb045749du, 0.5027, 0},
+        {"silu", tctl_siluf, silu, 0xc57b254583e01997u, 0.5034, 0},
         {"silu'", tctl_silu_slopef, silu_slope, 0x5c5932b1b1df6b6au, 0.51, 1e-9},
-        {"gelu", tctl_geluf, gelu, 0xc5eceef1ac4d5eb5u, 0.51, 0},
+        {"gelu", tctl_geluf, gelu, 0xc5eceef1ac4d5eb5u, 0.5026, 0},
         {"gelu'", tctl_gelu_slopef, gelu_slope, 0x1070a6f66606f697u, 0.51, 1e-9},
-        {"gelu tanh", tctl_gelu_tanhf, gelu_tanh, 0xe557a1860b2898b6u, 0.51, 0},
+        {"gelu tanh", tctl_gelu_tanhf, gelu_tanh, 0xe557a1860b2898b6u, 0.5020, 0},
         {"gelu tanh'", tctl_gelu_tanh_slopef, gelu_tanh_slope, 0x92fd4e35fff3cc4fu, 0.51, 1e-9},
     };
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
