@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "launcher/runs.h"
 #include "manifest/manifest.h"
 
@@ -32,6 +33,23 @@ static void show_code(const json_t *code)
     printf("code      %s\n", text_of(code, "digest"));
 }
 
+/* The planned memory is the native trainer's; the process has its code, its data and what libraries take besides. */
+static void show_memory(const json_t *m)
+{
+    const json_t *timings = json_object_get(json_object_get(m, "metrics"), "timings");
+    const json_t *activations = json_object_get(timings, "activation_bytes"),
+                 *parameters = json_object_get(timings, "parameter_bytes");
+    uint64_t peak = 0;
+    const char *text = text_of(json_object_get(m, "run"), "peak_bytes");
+    if (!tctl_parse_uint(text, strlen(text), &peak))
+        return;
+    printf("memory    %.1f MiB at most", (double)peak / 0x1p20);
+    if (json_is_number(activations) && json_is_number(parameters))
+        printf("; planned: activations %.1f MiB, parameters %.1f MiB",
+               json_number_value(activations) / 0x1p20, json_number_value(parameters) / 0x1p20);
+    printf("\n");
+}
+
 static void show_manifest(tctl_arena *arena, const json_t *m)
 {
     const json_t *metrics = json_object_get(m, "metrics"), *trace = json_object_get(m, "trace");
@@ -41,6 +59,7 @@ static void show_manifest(tctl_arena *arena, const json_t *m)
     if (metric[0] != '\0')
         printf("last      %s\n", metric);
     printf("seconds   %.1f\n", json_number_value(json_object_get(json_object_get(m, "run"), "seconds")));
+    show_memory(m);
     printf("spec      %s\n", text_of(json_object_get(m, "request"), "spec"));
     if (json_is_string(json_object_get(m, "command")))
         printf("command   %s\n", text_of(m, "command"));

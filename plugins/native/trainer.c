@@ -125,6 +125,17 @@ static tctl_status check_same_shapes(const trainer *t, tctl_error *err)
 
 /* ---- begin and end ----------------------------------------------------------------------------------- */
 
+/* Once: what the plan takes, and what a number for each parameter takes, with gradients and the optimizer's slots. */
+static void tell_memory(const trainer *t)
+{
+    const tctl_stage *o = t->options;
+    if (o->log)
+        o->log->message(o->host, TCTL_LOG_INFO,
+                        "planned memory: activations %.1f MiB, parameters %.1f MiB (with gradients and "
+                        "optimizer)",
+                        (double)t->activation_bytes / 0x1p20, (double)t->parameter_bytes / 0x1p20);
+}
+
 static tctl_status find_parts(trainer *t, tctl_error *err)
 {
     const tctl_part *optimizer = t->options->optimizer, *schedule = t->options->schedule;
@@ -156,9 +167,13 @@ static tctl_status build_network(trainer *t, tctl_error *err)
         .seed = t->job->seed,
         .pool = t->pool};
     st = tctl_network_create(&request, &t->network, err);
-    if (!st)
-        t->memory = tctl_network_memory_of(t->network);
-    return st;
+    if (st)
+        return st;
+    t->memory = tctl_network_memory_of(t->network);
+    t->activation_bytes = t->memory->activation_bytes;
+    t->parameter_bytes =
+        t->memory->parameter_bytes + t->memory->n_elements * sizeof(float) * t->optimizer->n_slots;
+    return TCTL_OK;
 }
 
 static void prepare_view(trainer *t)
@@ -214,6 +229,7 @@ static tctl_status set_up(trainer *t, tctl_error *err)
     if (st)
         return st;
     prepare_view(t);
+    tell_memory(t);
     warn_of_unused(t);
     st = tctl_native_find_hooks(t, err);
     if (!st)
@@ -279,21 +295,30 @@ static uint32_t put_score(tctl_metric *to, const char *loss, const char *accurac
 
 enum { MAX_METRICS = 8 };
 
+/* What the run's memory was planned to be: no result, for scratch memory follows the number of threads. */
+static uint32_t put_memory(tctl_metric *to, const trainer *t)
+{
+    to[0] = (tctl_metric){"activation_bytes", (double)t->activation_bytes};
+    to[1] = (tctl_metric){"parameter_bytes", (double)t->parameter_bytes};
+    return 2;
+}
+
 static tctl_status report(trainer *t, uint64_t train_ns, const score *test, tctl_error *err)
 {
     const tctl_stage *o = t->options;
     if (!o->metrics)
         return TCTL_OK;
-    tctl_metric values[MAX_METRICS], timings[3];
+    tctl_metric values[MAX_METRICS], timings[MAX_METRICS];
     uint32_t n = put_score(values, "train_loss", "train_accuracy", &t->epoch);
     if (t->test.loader)
         n += put_score(values + n, "test_loss", "test_accuracy", test);
     values[n++] = (tctl_metric){"lr_factor", t->lr_factor};
     double seconds = (double)train_ns * 1e-9;
-    timings[0] = (tctl_metric){"images_per_s", seconds > 0 ? (double)t->epoch.samples / seconds : 0};
-    timings[1] = (tctl_metric){"seconds", seconds};
-    timings[2] = (tctl_metric){"trace_share", train_ns ? (double)t->trace_ns / (double)train_ns : 0};
-    return o->metrics->emit(o->host, t->view.epoch + 1, t->view.position.step, values, n, timings, 3, err);
+    uint32_t m = put_memory(timings, t);
+    timings[m++] = (tctl_metric){"images_per_s", seconds > 0 ? (double)t->epoch.samples / seconds : 0};
+    timings[m++] = (tctl_metric){"seconds", seconds};
+    timings[m++] = (tctl_metric){"trace_share", train_ns ? (double)t->trace_ns / (double)train_ns : 0};
+    return o->metrics->emit(o->host, t->view.epoch + 1, t->view.position.step, values, n, timings, m, err);
 }
 
 static tctl_status run_epochs(trainer *t, score *test, tctl_error *err)
@@ -326,10 +351,11 @@ static tctl_status finish(trainer *t, score *test, tctl_error *err)
     metrics[n++] = (tctl_metric){"steps", (double)t->view.position.step};
     if (!st && t->test.loader && tctl_native_has_run_end(t)) {
         st = tctl_native_evaluate(t, &t->test, test, err);
-        tctl_metric values[2];
-        uint32_t m = put_score(values, "test_loss", "test_accuracy", test);
+        tctl_metric values[2], memory[2];
+        uint32_t m = put_score(values, "test_loss", "test_accuracy", test), k = put_memory(memory, t);
         if (!st && o->metrics)
-            st = o->metrics->emit(o->host, t->view.epoch + 1, t->view.position.step, values, m, NULL, 0, err);
+            st = o->metrics->emit(o->host, t->view.epoch + 1, t->view.position.step, values, m, memory, k,
+                                  err);
     }
     if (t->test.loader)
         n += put_score(metrics + n, "test_loss", "test_accuracy", test);

@@ -92,6 +92,7 @@ typedef struct trainer {
     tctl_pool *pool;
     tctl_network *network;
     const tctl_network_memory *memory;
+    uint64_t activation_bytes, parameter_bytes; /* with scratch; with gradients and the optimizer's slots */
     const tctl_optimizer *optimizer;
     const tctl_schedule *schedule;
     feed train, test;

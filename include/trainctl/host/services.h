@@ -88,7 +88,8 @@ typedef struct tctl_metric {
 typedef struct tctl_metrics {
     uint32_t struct_size, reserved;
     /* One line: the values belong to the end of `epoch` (1-based) and to `step` (steps done so far). `values`
-     * must be results (repeat bit for bit); `timings` are shown and logged, and compared by nobody. */
+     * must be results (repeat bit for bit); `timings` (times, rates, memory) are shown and logged, and compared by
+     * nobody. */
     tctl_status (*emit)(const tctl_host *, uint64_t epoch, uint64_t step, const tctl_metric *values,
                         uint32_t n_values, const tctl_metric *timings, uint32_t n_timings, tctl_error *);
 } tctl_metrics;
