@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradient of a batch-norm in pieces, for the convolution in front of it (conv_borrow.c). */
+/* What a convolution does for the batch-norm behind it (fuse.c). */
 #ifndef TCTL_ENGINE_BATCHNORM_H
 #define TCTL_ENGINE_BATCHNORM_H
 
 #include "engine/op.h"
+
+/* Adds the positions of one image to the sums of its leaf, of whole samples: images of a leaf in order, from its first. The
+ * call's operation is the batch-norm. [any] */
+void tctl_batchnorm_add_sums(const tctl_op_call *, int64_t sample, const float *x);
 
 /* dx (or dx +=, if `add`) of positions first..first+n-1 of one image row, once its backward has summed. `room` holds a
  * row of an image. The call's operation is the batch-norm. [any] */

@@ -166,6 +166,8 @@ static void plan_saved(layout *l, int32_t i)
         return;
     l->values[i].saved = new_span(l, self->saved_bytes, forward_moment(i));
     need(&l->spans[l->values[i].saved], backward_moment(l, i));
+    if (self->flags & TCTL_OP_SUMMED)
+        need(&l->spans[l->values[i].saved], forward_moment(self->sources[0]));
 }
 
 /* What a piece of the lender's gradient is made from is there until the borrower's backward. */

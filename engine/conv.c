@@ -6,6 +6,7 @@
  */
 #include "engine/conv.h"
 
+#include "engine/batchnorm.h"
 #include "engine/reduce.h"
 
 enum {
@@ -202,6 +203,20 @@ static void forward_direct(void *arg, uint64_t chunk, uint32_t thread)
              call->self->x[0] + row0 * c->in, (size_t)c->in);
 }
 
+bool tctl_conv_sums(const tctl_operation *self, uint32_t max_batch, uint32_t threads)
+{
+    const tctl_conv *c = self->plan;
+    return c->strips && !c->channelwise && c->forward.rows == c->window.out_height &&
+           c->leaves.per_unit == 1 && tctl_leaves_units(&c->leaves, max_batch) >= 2 * (int64_t)threads;
+}
+
+static void add_sums(const tctl_strips_job *job, int64_t image, const float *out)
+{
+    tctl_op_call call = *job->call;
+    call.self = job->call->self->summed;
+    tctl_batchnorm_add_sums(&call, image, out);
+}
+
 void tctl_conv_forward(const tctl_op_call *call)
 {
     const tctl_conv *c = call->self->plan;
@@ -226,7 +241,9 @@ void tctl_conv_forward(const tctl_op_call *call)
                                      .out = call->self->y,
                                      .columns = c->out_group,
                                      .start = bias ? TCTL_GEMM_BIAS : TCTL_GEMM_ZERO,
-                                     .bias = bias};
+                                     .bias = bias,
+                                     .samples = c->leaves.samples,
+                                     .finish = call->self->summed ? add_sums : NULL};
         tctl_strips_run(&job);
     } else {
         tctl_op_ranges(call, rows, c->row_grain, forward_rows);

@@ -60,7 +60,9 @@ void tctl_conv_input_gradient(const tctl_op_call *);
 void tctl_conv_weight_gradient(const tctl_op_call *);
 /* Both at once, image by image, where dy is borrowed from the operation behind (conv_borrow.c). */
 void tctl_conv_backward_borrowed(const tctl_op_call *);
-/* Whether it can be, and should; then makes the room for it. */
+/* Whether the forward can sum the leaves of the batch-norm behind it. */
+bool tctl_conv_sums(const tctl_operation *, uint32_t max_batch, uint32_t threads);
+/* Whether the backward can be so, and should; then makes the room for it. */
 bool tctl_conv_borrows(const tctl_simd *, tctl_operation *, uint32_t max_batch, uint32_t threads);
 
 /* ---- what the parts share ------------------------------------------------------------------------------ */

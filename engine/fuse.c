@@ -67,17 +67,24 @@ static void take_pool(tctl_network *net, int32_t i)
     take(net, i, next);
 }
 
-/* The convolution before a batch-norm makes its gradient itself. */
-static void lend(tctl_network *net, int32_t i)
+/* The convolution before a batch-norm sums for it, and makes its gradient itself. */
+static void help(tctl_network *net, int32_t i)
 {
-    const int32_t source = net->operations[i].sources[0];
-    if (source < 0 || net->operations[source].op != &tctl_op_conv || only_reader(net, source) != i)
+    tctl_operation *self = &net->operations[i];
+    if (self->sources[0] < 0 || only_reader(net, self->sources[0]) != i)
         return;
-    tctl_operation *conv = &net->operations[source];
-    if (!tctl_conv_borrows(net->simd, conv, net->max_batch, tctl_pool_threads(net->pool)))
+    tctl_operation *conv = &net->operations[self->sources[0]];
+    const uint32_t threads = tctl_pool_threads(net->pool);
+    if (conv->op != &tctl_op_conv)
         return;
-    conv->lender = &net->operations[i];
-    net->operations[i].flags |= TCTL_OP_LENDS;
+    if (tctl_conv_sums(conv, net->max_batch, threads)) {
+        conv->summed = self;
+        self->flags |= TCTL_OP_SUMMED;
+    }
+    if (tctl_conv_borrows(net->simd, conv, net->max_batch, threads)) {
+        conv->lender = self;
+        self->flags |= TCTL_OP_LENDS;
+    }
 }
 
 void tctl_build_fusions(tctl_network *net)
@@ -87,6 +94,6 @@ void tctl_build_fusions(tctl_network *net)
             continue;
         take_relu(net, i);
         take_pool(net, i);
-        lend(net, i);
+        help(net, i);
     }
 }

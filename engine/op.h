@@ -69,8 +69,8 @@ typedef struct tctl_operation {
 
     /* filled by fuse.c */
     tctl_tail tail;
-    const struct tctl_operation
-        *lender; /* dy is NULL: it is made in pieces from this one's (conv_borrow.c) */
+    const struct tctl_operation *summed; /* the batch-norm whose leaves are summed with the output (conv) */
+    const struct tctl_operation *lender; /* dy is NULL: made in pieces from this one's (conv_borrow.c) */
 
     /* bound by the builder; x of the network's input changes with each batch */
     const float *x[TCTL_NODE_MAX_INPUTS]; /* [n, in[j]] */
@@ -113,9 +113,10 @@ enum {
     TCTL_OP_KEEPS_OUTPUT = 1u << 1,      /* backward reads y */
     TCTL_OP_IN_PLACE = 1u << 2,          /* y may be x[0] */
     TCTL_OP_GRADIENT_IN_PLACE = 1u << 3, /* dx[0] may be dy, unless add_dx[0] */
-    TCTL_OP_ALIAS = 1u << 4,       /* y is x[0], perhaps under another shape; there is nothing to compute */
-    TCTL_OP_LENDS = 1u << 6,       /* its dx is never stored: the operation before it asks for pieces */
-    TCTL_OP_TAKES_TOKENS = 1u << 5 /* its input is token numbers, call->tokens; there is no x */
+    TCTL_OP_ALIAS = 1u << 4,        /* y is x[0], perhaps under another shape; there is nothing to compute */
+    TCTL_OP_TAKES_TOKENS = 1u << 5, /* its input is token numbers, call->tokens; there is no x */
+    TCTL_OP_SUMMED = 1u << 6,       /* the operation before it sums its leaves (batchnorm) */
+    TCTL_OP_LENDS = 1u << 7         /* its dx is never stored: the operation before it asks for pieces */
 };
 
 struct tctl_op {

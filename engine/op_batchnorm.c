@@ -29,9 +29,10 @@ typedef struct plan {
     float eps, momentum, keep;
     bool affine;
     tctl_leaves leaves;
+    int64_t units; /* of the largest batch */
 } plan;
 
-/* What is saved: [N_COEFFICIENTS][channels], then the pool's winners.
+/* What is saved: [N_COEFFICIENTS][channels], the sums of each unit [units][channels], then the pool's winners.
  * y = (x - mean) * factor + shift; dx = factor * ((dy - b) - (x - mean) * d) */
 enum { MEAN, INV, FACTOR, SHIFT, B, D, N_COEFFICIENTS };
 
@@ -55,7 +56,8 @@ static tctl_status infer(const tctl_op_site *site, tctl_operation *self, tctl_er
     p->keep = (float)(1 - momentum);
     p->leaves = tctl_leaves_of(self->out.height, self->out.width);
     self->plan = p;
-    self->saved_bytes = N_COEFFICIENTS * (size_t)p->channels * sizeof(float);
+    p->units = tctl_leaves_units(&p->leaves, site->max_batch);
+    self->saved_bytes = (size_t)((N_COEFFICIENTS + p->units) * p->channels) * sizeof(float);
     self->shared_floats = tctl_column_sums_floats(&p->leaves, site->max_batch, p->channels, 2);
     self->scratch_floats = (size_t)(p->width * p->channels) + STRIP_FLOATS;
     const int64_t dims[] = {p->channels};
@@ -100,7 +102,8 @@ static tctl_normalization normalization_of(const tctl_operation *self)
 
 static uint8_t *winners_of(const tctl_operation *self)
 {
-    return (uint8_t *)coefficient(self, N_COEFFICIENTS);
+    const plan *p = self->plan;
+    return (uint8_t *)(coefficient(self, N_COEFFICIENTS) + p->units * p->channels);
 }
 
 /* ---- forward ------------------------------------------------------------------------------------------- */
@@ -170,6 +173,29 @@ static void update_running(const tctl_op_call *call, const float *mean, const fl
     }
 }
 
+void tctl_batchnorm_add_sums(const tctl_op_call *call, int64_t sample, const float *x)
+{
+    const plan *p = call->self->plan;
+    float *sums = coefficient(call->self, N_COEFFICIENTS) + sample / p->leaves.samples * p->channels;
+    if (sample % p->leaves.samples == 0)
+        memset(sums, 0, (size_t)p->channels * sizeof *sums);
+    tctl_norm_of(call->simd)->add_sums(p->height * p->width, p->channels, x, sums);
+}
+
+/* The convolution before it may have summed the leaves. */
+static void sum_inputs(const tctl_column_sums *job, float *sums)
+{
+    const tctl_operation *self = job->call->self;
+    const plan *p = self->plan;
+    if (!(self->flags & TCTL_OP_SUMMED)) {
+        tctl_column_sums_run(job, sums);
+        return;
+    }
+    const int64_t units = tctl_leaves_units(&p->leaves, job->call->n);
+    memcpy(sums, coefficient(self, N_COEFFICIENTS), (size_t)(units * p->channels) * sizeof *sums);
+    tctl_column_sums_join(job, sums);
+}
+
 static void forward(const tctl_op_call *call)
 {
     const plan *p = call->self->plan;
@@ -182,7 +208,7 @@ static void forward(const tctl_op_call *call)
                             .n_sums = 1,
                             .leaf = tctl_leaf_sum,
                             .x = call->self->x[0]};
-    tctl_column_sums_run(&job, sums);
+    sum_inputs(&job, sums);
     for (int64_t c = 0; c < p->channels; c++)
         mean[c] = sums[c] / count;
     job.leaf = leaf_squares;

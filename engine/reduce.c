@@ -47,12 +47,23 @@ static void join_columns(void *arg, uint64_t chunk, uint32_t thread)
     tctl_tree_join(values, job->n_units, row * (size_t)per_unit, (size_t)n);
 }
 
-void tctl_column_sums_run(const tctl_column_sums *s, float *values)
+static sums_job job_of(const tctl_column_sums *s, float *values)
 {
-    sums_job job = {s, values, tctl_leaves_units(&s->leaves, s->call->n), s->channels * s->n_sums};
-    tctl_pool_run(s->call->pool, (uint64_t)(job.n_units * s->leaves.per_unit), sum_leaf, &job);
+    return (sums_job){s, values, tctl_leaves_units(&s->leaves, s->call->n), s->channels * s->n_sums};
+}
+
+void tctl_column_sums_join(const tctl_column_sums *s, float *values)
+{
+    sums_job job = job_of(s, values);
     tctl_pool_run(s->call->pool, (uint64_t)((job.width + JOIN_COLUMNS - 1) / JOIN_COLUMNS), join_columns,
                   &job);
+}
+
+void tctl_column_sums_run(const tctl_column_sums *s, float *values)
+{
+    sums_job job = job_of(s, values);
+    tctl_pool_run(s->call->pool, (uint64_t)(job.n_units * s->leaves.per_unit), sum_leaf, &job);
+    tctl_column_sums_join(s, values);
 }
 
 void tctl_leaf_sum(const tctl_column_sums *s, int64_t first, int64_t last, float *sums, uint32_t thread)

@@ -25,6 +25,8 @@ struct tctl_column_sums {
 size_t tctl_column_sums_floats(const tctl_leaves *, int64_t n, int64_t channels, int64_t n_sums);
 /* Leaves the sums in values[n_sums][channels]; the rest of `values` is scratch. */
 void tctl_column_sums_run(const tctl_column_sums *, float *values);
+/* The same where somebody has left the sums of every leaf in values[leaves][n_sums][channels]. */
+void tctl_column_sums_join(const tctl_column_sums *, float *values);
 
 /* The sums of x itself, with n_sums = 1. */
 tctl_leaf_fn tctl_leaf_sum;

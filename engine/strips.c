@@ -165,24 +165,46 @@ void tctl_strips_multiply(const tctl_strips_job *job, int64_t group, const float
     }
 }
 
-/* Chunk: some rows of outputs of one image. */
-static void compute_band(void *arg, uint64_t chunk, uint32_t thread)
+/* Some rows of outputs of one image; returns the first of them. */
+static const float *compute_rows(const tctl_strips_job *job, int64_t image, int64_t row0, int64_t rows,
+                                 uint32_t thread)
 {
-    const bands *b = arg;
-    const tctl_strips_job *job = b->job;
     const tctl_strips *s = job->strips;
-    const int64_t image = (int64_t)chunk / b->parts, row0 = (int64_t)chunk % b->parts * b->rows;
-    const int64_t rows = min_int(b->rows, s->out_height - row0);
     const float *x = job->x + image * s->height * s->width * s->groups * s->channels;
     float *out = job->out + (image * s->out_height + row0) * s->out_width * s->groups * job->columns;
     for (int64_t g = 0; g < s->groups; g++) {
         const float *band = tctl_strips_band(s, x, g, row0, rows, tctl_op_scratch(job->call, thread));
         tctl_strips_multiply(job, g, band, out, rows);
     }
+    return out;
+}
+
+/* Chunk: some rows of outputs of one image. */
+static void compute_band(void *arg, uint64_t chunk, uint32_t thread)
+{
+    const bands *b = arg;
+    const int64_t row0 = (int64_t)chunk % b->parts * b->rows;
+    compute_rows(b->job, (int64_t)chunk / b->parts, row0, min_int(b->rows, b->job->strips->out_height - row0),
+                 thread);
+}
+
+/* Chunk: some images. */
+static void compute_images(void *arg, uint64_t chunk, uint32_t thread)
+{
+    const tctl_strips_job *job = arg;
+    const int64_t first = (int64_t)chunk * job->samples, last = min_int(first + job->samples, job->call->n);
+    for (int64_t i = first; i < last; i++)
+        job->finish(job, i, compute_rows(job, i, 0, job->strips->out_height, thread));
 }
 
 void tctl_strips_run(const tctl_strips_job *job)
 {
+    if (job->finish) {
+        tctl_strips_job copy = *job;
+        tctl_pool_run(job->call->pool, (uint64_t)divide_up(job->call->n, job->samples), compute_images,
+                      &copy);
+        return;
+    }
     const tctl_strips *s = job->strips;
     const int64_t wanted = (int64_t)tctl_pool_threads(job->call->pool) * CHUNKS_PER_THREAD;
     bands b = {.job = job, .rows = s->rows};

@@ -45,9 +45,11 @@ static inline ptrdiff_t tctl_strips_band_row(const tctl_strips *s)
     return (ptrdiff_t)((s->width + 2 * s->pad) * s->channels);
 }
 
+typedef struct tctl_strips_job tctl_strips_job;
+
 /* What is computed with them: out[n, out_height, out_width, groups * columns] from x and packed panels of [segments * k],
  * group by group. */
-typedef struct tctl_strips_job {
+struct tctl_strips_job {
     const tctl_op_call
         *call; /* its scratch has tctl_strips_band_floats(strips, strips->rows) for each thread */
     const tctl_strips *strips;
@@ -56,7 +58,10 @@ typedef struct tctl_strips_job {
     int64_t columns; /* of a group */
     tctl_gemm_start start;
     const float *bias;
-} tctl_strips_job;
+    /* With `finish`, a chunk is `samples` images in a row, and it is called after each of them; bands are whole images. */
+    int64_t samples;
+    void (*finish)(const tctl_strips_job *, int64_t image, const float *out);
+};
 void tctl_strips_run(const tctl_strips_job *);
 /* The same for some rows of outputs of one image and group, from their band; `out` begins with group 0. [any] */
 void tctl_strips_multiply(const tctl_strips_job *, int64_t group, const float *band, float *out,

@@ -24,6 +24,7 @@ void tctl_gemm_strip(const tctl_gemm_strip_call *g)
     t.c = g->c;
     for (size_t i = 0; i < tiles; i++) {
         const size_t rows = height + (i < higher);
+        t.next_c = i + 1 < tiles ? t.c + rows * g->c_row : NULL;
         simd->tiles[(rows - 1) * simd->vectors + vectors - 1](&t);
         t.a += (ptrdiff_t)rows * g->a.row;
         t.c += rows * g->c_row;
