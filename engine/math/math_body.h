@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loops of math.h, in plain C that compilers vectorise: included by each math_*.c after it has defined MATH_TABLE,
- * the name of its table, and MATH_FUNCTIONS, the file with its map_exp, map_gelu and both_gelu; compiled with the flags of
- * its instruction set.
+ * the name of its table, MATH_FUNCTIONS, the file with its map_exp, map_gelu and both_gelu, and NORM_LANES, the floats of
+ * its vectors; compiled with the flags of its instruction set.
  *
  * A row sum has TCTL_ROW_LANES chains from +0, chain l over the elements l, l + 16, l + 32, ...; then neighbours are
  * added, as in tree.h: ((0 + 1) + (2 + 3)) + ...
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/fmath_activation.h"
 #include "engine/math/loops.h"
@@ -140,25 +141,37 @@ static void normalize_gradient(int64_t n, const float *x, const float *dy, const
 
 /* ---- softmax ------------------------------------------------------------------------------------------- */
 
+typedef float row_vec __attribute__((vector_size(NORM_LANES * sizeof(float))));
+typedef int32_t row_mask __attribute__((vector_size(NORM_LANES * sizeof(float))));
+
+/* Of each lane. Written as a choice of bits: compilers make branches of a comparison with not-a-numbers. */
+static inline row_vec larger(row_vec a, row_vec b)
+{
+    const row_mask second = b > a;
+    return (row_vec)(((row_mask)b & second) | ((row_mask)a & ~second));
+}
+
 /* A not-a-number is never the largest; it makes the sum one. */
 static float scale_and_find_largest(int64_t n, float scale, float *s)
 {
-    float lanes[LANES];
-    for (int l = 0; l < LANES; l++)
+    float lanes[NORM_LANES];
+    for (int l = 0; l < NORM_LANES; l++)
         lanes[l] = -INFINITY;
+    row_vec best, next;
+    memcpy(&best, lanes, sizeof best);
     int64_t at = 0;
-    for (; at + LANES <= n; at += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            float v = s[at + l] * scale;
-            s[at + l] = v;
-            lanes[l] = v > lanes[l] ? v : lanes[l];
-        }
+    for (; at + NORM_LANES <= n; at += NORM_LANES) {
+        memcpy(&next, s + at, sizeof next);
+        next *= scale;
+        memcpy(s + at, &next, sizeof next);
+        best = larger(best, next);
     }
+    memcpy(lanes, &best, sizeof best);
     for (int64_t j = at; j < n; j++) {
         s[j] *= scale;
         lanes[j - at] = s[j] > lanes[j - at] ? s[j] : lanes[j - at];
     }
-    for (int l = 1; l < LANES; l++)
+    for (int l = 1; l < NORM_LANES; l++)
         lanes[0] = lanes[l] > lanes[0] ? lanes[l] : lanes[0];
     return lanes[0];
 }
