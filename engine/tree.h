@@ -18,7 +18,14 @@
 
 /* ---- how leaves are cut -------------------------------------------------------------------------------- */
 
+#if defined(TRAINCTL_FREE_ORDER)
+enum {
+    TCTL_LEAF_TERMS = 1 << 15,
+    TCTL_LEAF_SAMPLES = 1 << 15
+}; /* nearly one chain, to measure what leaves cost */
+#else
 enum { TCTL_LEAF_TERMS = 1024, TCTL_LEAF_SAMPLES = 64 };
+#endif
 
 /*
  * Positions are grouped into units of whole samples, and the tree runs over the units. Small images: a unit is one

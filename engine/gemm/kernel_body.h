@@ -29,20 +29,44 @@
 #define PREFETCH(p) ((void)(p))
 #endif
 
+#if defined(TRAINCTL_FREE_ORDER)
+enum { FREE_ORDER = 1 };
+#else
+enum { FREE_ORDER = 0 };
+#endif
+
 /* Vector j of a row; the last vector of an edge tile is cut off. */
 INLINE VEC load_part(const float *p, int j, int vectors, uint32_t tail)
 {
     return tail && j == vectors - 1 ? VLOAD_TAIL(p + j * LANES, tail) : VLOAD(p + j * LANES);
 }
 
+/* What the chains of row i begin with; TCTL_GEMM_ZERO has nothing. */
+INLINE const float *start_of(const tctl_gemm_tile *t, int i)
+{
+    return t->start == TCTL_GEMM_C ? t->c + (size_t)i * t->c_row : t->bias;
+}
+
 INLINE void begin(const tctl_gemm_tile *t, int rows, int vectors, VEC acc[ROWS][VECTORS])
 {
     UNROLL
     for (int i = 0; i < rows; i++) {
-        const float *from = t->start == TCTL_GEMM_C ? t->c + (size_t)i * t->c_row : t->bias;
         UNROLL
         for (int j = 0; j < vectors; j++)
-            acc[i][j] = t->start == TCTL_GEMM_ZERO ? VZERO() : load_part(from, j, vectors, t->tail);
+            acc[i][j] = FREE_ORDER || t->start == TCTL_GEMM_ZERO
+                            ? VZERO()
+                            : load_part(start_of(t, i), j, vectors, t->tail);
+    }
+}
+
+/* Of a build that measures what the exact contract costs: a block is summed from zero and added to what is there. */
+INLINE void add_start(const tctl_gemm_tile *t, int rows, int vectors, VEC acc[ROWS][VECTORS])
+{
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            acc[i][j] = VFMA(VSPLAT(1.0f), load_part(start_of(t, i), j, vectors, t->tail), acc[i][j]);
     }
 }
 
@@ -107,6 +131,8 @@ INLINE void tile(const tctl_gemm_tile *t, const int rows, const int vectors)
         for (size_t p = t->k; p > 0; p--, a += a_column, b += b_row)
             step(a, a_row, b, rows, vectors, acc);
     } while (++s < t->n_segments);
+    if (FREE_ORDER && t->start != TCTL_GEMM_ZERO)
+        add_start(t, rows, vectors, acc);
     finish(t, rows, vectors, acc);
 }
 

@@ -94,14 +94,22 @@ static const tctl_trainer vtable = {
 
 static const tctl_extension extensions[] = {{TCTL_TRAINER_ID, &vtable}};
 
+#if defined(TRAINCTL_FREE_ORDER)
+#define VERSION "0.1.0-free-order" /* for measurements: nothing is promised */
+#define CLAIMS  0
+#else
+#define VERSION "0.1.0"
+#define CLAIMS  (TCTL_SAME_RUNS | TCTL_SAME_THREADS | TCTL_SAME_CPUS)
+#endif
+
 const tctl_plugin trainctl_plugin_v1 = {
     TCTL_PLUGIN_HEADER,
     .n_options = TCTL_COUNT_OF(options),
     .n_extensions = TCTL_COUNT_OF(extensions),
     .bits = TCTL_BITS_RECIPE,
-    .claims = TCTL_SAME_RUNS | TCTL_SAME_THREADS | TCTL_SAME_CPUS,
+    .claims = CLAIMS,
     .name = "native",
-    .version = "0.1.0",
+    .version = VERSION,
     .license = "Apache-2.0",
     .summary = "trains the model of the spec on the CPU, bit for bit repeatably",
     .options = options,
