@@ -51,8 +51,6 @@ static size_t shared_floats(const tctl_op_site *site, const tctl_conv *c)
     size_t backward =
         groups * tctl_gemm_packed_floats(site->simd, taps * (size_t)c->out_group, (size_t)c->in_group);
     size_t partials = (size_t)c->max_unit_groups * weights;
-    if (c->channelwise && c->channelwise_back)
-        forward = backward = 0;
     forward = max_size(forward, tctl_conv_channelwise_shared_floats(&c->channelwise_plan));
     size_t bias = c->bias ? tctl_column_sums_floats(&c->leaves, site->max_batch, c->out, 1) : 0;
     return max_size(max_size(forward, backward), max_size(partials, bias));
@@ -62,7 +60,7 @@ static size_t weight_scratch(const tctl_op_site *site, const tctl_conv *c)
 {
     const size_t slots = tctl_tree_slots(&c->leaves, tctl_leaves_units(&c->leaves, site->max_batch));
     const size_t sums = slots * (size_t)(c->k_grain * (c->out / c->weight_groups));
-    if (c->channelwise)
+    if (c->channelwise_weights)
         return sums + tctl_conv_channelwise_scratch_floats(&c->channelwise_plan);
     if (c->strips)
         return sums + (size_t)(c->weight_rows * c->window.out_width) * tctl_gemm_panel_columns(site->simd) +
@@ -90,7 +88,7 @@ static size_t scratch_floats(const tctl_op_site *site, const tctl_conv *c)
 static bool plan_strips(const tctl_op_site *site, tctl_conv *c)
 {
     const tctl_window *w = &c->window;
-    c->strips = !c->direct && !c->channelwise && w->out_width >= TCTL_STRIPS_MIN_WIDTH;
+    c->strips = !c->direct && !c->channelwise_weights && w->out_width >= TCTL_STRIPS_MIN_WIDTH;
     c->strips_back = !c->direct && !c->channelwise_back && w->width >= TCTL_STRIPS_MIN_WIDTH &&
                      w->stride == 1 && w->pad <= w->dilation * (w->kernel - 1);
     if (c->strips_back &&
@@ -113,7 +111,8 @@ static bool plan_strips(const tctl_op_site *site, tctl_conv *c)
 static bool plan_channelwise(const tctl_op_site *site, tctl_conv *c)
 {
     const tctl_window *w = &c->window;
-    c->channelwise = tctl_conv_channelwise_fits(w, c->groups, c->in_group, c->out_group);
+    c->channelwise_weights = tctl_conv_channelwise_fits(w, c->groups, c->in_group, c->out_group);
+    c->channelwise = c->channelwise_weights || tctl_conv_channelwise_few(w, c->groups, c->in_group);
     c->channelwise_back = tctl_conv_channelwise_fits_back(w, c->groups, c->in_group, c->out_group);
     return tctl_conv_channelwise_plan(site->arena, w, c->in, c->out, c->groups, &c->channelwise_plan);
 }
@@ -129,8 +128,8 @@ tctl_status tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_
     c->phase_grain = c->direct ? DIRECT_ROWS : rows_for(w->kernel * w->kernel * c->out_group);
     if (!plan_channelwise(site, c))
         return tctl_op_fail_memory(self, err);
-    c->k_grain = c->channelwise ? c->k : rows_of_weights(c->k, c->out_group);
-    c->weight_groups = c->channelwise ? 1 : c->groups;
+    c->k_grain = c->channelwise_weights ? c->k : rows_of_weights(c->k, c->out_group);
+    c->weight_groups = c->channelwise_weights ? 1 : c->groups;
     c->leaves = tctl_leaves_of(w->out_height, w->out_width);
     c->max_unit_groups = clamp(MAX_PARTIAL_FLOATS / (c->k * c->out), 1, MAX_UNIT_GROUPS);
     if (!plan_strips(site, c))

@@ -34,7 +34,7 @@ typedef struct tctl_conv {
     int64_t k; /* kernel * kernel * in_group */
     bool bias;
     bool direct; /* patches are the pixels themselves: 1 x 1, stride 1, no pad, one group */
-    bool channelwise, channelwise_back; /* small groups: conv_channelwise.h; for y and dweight, and for dx */
+    bool channelwise, channelwise_weights, channelwise_back; /* for y, dweight and dx: conv_channelwise.h */
     tctl_conv_channelwise channelwise_plan;
     bool strips, strips_back; /* the image is read where it lies: strips.h; else through gathered patches */
     tctl_strips forward, input_gradient;

@@ -9,9 +9,15 @@ enum {
         8, /* channels of a group of the result; with more, tiles of the matrix product are better */
     MAX_PLANES = 16, /* channels of a group that are read: how much larger a spread image is */
     MAX_STRIDE = 8,
+    MAX_TERMS = 36, /* of a first layer: with more, what a tile of the matrix product costs does not count */
     BAND_FLOATS = 1 << 15, /* a quarter of a second-level cache */
     CHUNKS_PER_THREAD = 2  /* at least, where a batch is small */
 };
+
+bool tctl_conv_channelwise_few(const tctl_window *w, int64_t groups, int64_t in_group)
+{
+    return groups == 1 && w->kernel > 1 && w->kernel * w->kernel * in_group <= MAX_TERMS;
+}
 
 bool tctl_conv_channelwise_fits(const tctl_window *w, int64_t groups, int64_t in_group, int64_t out_group)
 {
@@ -96,7 +102,7 @@ static bool plan_forward(tctl_arena *arena, tctl_conv_channelwise *c)
     for (int64_t t = 0; t < c->n_terms; t++) {
         const int64_t tap = t / c->x.planes;
         terms[t] = (ptrdiff_t)(tap / w->kernel * w->dilation * row + tap % w->kernel * w->dilation * pixel +
-                               t % c->x.planes * c->out);
+                               t % c->x.planes * c->x.groups * c->x.columns);
     }
     c->terms = terms;
     c->rows = choose_rows(c, w->out_height, row, band_rows);
@@ -151,10 +157,13 @@ bool tctl_conv_channelwise_plan(tctl_arena *arena, const tctl_window *w, int64_t
                max_int(0, last_read(w, w->width - 1) - (w->out_width - 1))},
         .in = in,
         .out = out,
+        .few = tctl_conv_channelwise_few(w, groups, in_group),
         .n_terms = taps * in_group,
         .n_terms_back = taps * out_group,
     };
-    if (tctl_conv_channelwise_fits(w, groups, in_group, out_group) && !plan_forward(arena, ret))
+    if (ret->few)
+        ret->x.columns = 1;
+    if ((ret->few || tctl_conv_channelwise_fits(w, groups, in_group, out_group)) && !plan_forward(arena, ret))
         return false;
     return !tctl_conv_channelwise_fits_back(w, groups, in_group, out_group) || plan_back(arena, ret);
 }
@@ -230,7 +239,7 @@ static void forward_chunk(void *arg, uint64_t chunk, uint32_t thread)
     };
     const tctl_channelwise *functions = tctl_channelwise_of(j->call->simd);
     for (int64_t i = 0; i < rows; i++, row.x += w->stride * tctl_spread_row(&c->x)) {
-        functions->row(&row);
+        (c->few ? functions->shared_row : functions->row)(&row);
         row.y += w->out_width * c->out;
     }
 }

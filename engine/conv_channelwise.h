@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Convolutions whose groups have few channels, down to one (depthwise): products channel by channel
- * (engine/channelwise) of images that are spread out (spread.h). Chains, leaves and trees are the convolution's.
+ * (engine/channelwise) of images that are spread out (spread.h). The first layers of networks, with few channels and so
+ * few terms, are computed by a loop of that kind as well. Chains, leaves and trees are the convolution's.
  */
 #ifndef TCTL_ENGINE_CONV_CHANNELWISE_H
 #define TCTL_ENGINE_CONV_CHANNELWISE_H
@@ -20,6 +21,7 @@ typedef struct tctl_conv_channelwise {
     tctl_window window;
     tctl_spread x, dy;
     int64_t in, out;
+    bool few;                /* one group of few terms */
     int64_t rows, rows_back; /* of y and dx: what is computed from one band */
     int64_t n_terms, n_terms_back;
     const ptrdiff_t *terms;      /* of y, in its band of x: [kernel][kernel][in channel of the group] */
@@ -27,7 +29,8 @@ typedef struct tctl_conv_channelwise {
     const tctl_channelwise_phase *phases; /* [stride * stride] */
 } tctl_conv_channelwise;
 
-/* Where it pays: for y and dweight, and for dx. */
+/* Where it pays: for y, for y and dweight, and for dx. */
+bool tctl_conv_channelwise_few(const tctl_window *, int64_t groups, int64_t in_group);
 bool tctl_conv_channelwise_fits(const tctl_window *, int64_t groups, int64_t in_group, int64_t out_group);
 bool tctl_conv_channelwise_fits_back(const tctl_window *, int64_t groups, int64_t in_group,
                                      int64_t out_group);

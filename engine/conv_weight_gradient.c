@@ -120,7 +120,7 @@ static void sum_leaf(const share *s, int64_t unit, int64_t leaf, float *out)
 {
     int64_t first, last;
     tctl_leaves_range(&s->c->leaves, s->job->call->n, unit, leaf, &first, &last);
-    if (s->c->channelwise) {
+    if (s->c->channelwise_weights) {
         tctl_conv_channelwise_leaf(s->job->call, &s->c->channelwise_plan, first, last, out, s->band);
         return;
     }

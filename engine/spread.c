@@ -45,7 +45,7 @@ void tctl_spread_band(const tctl_spread *s, const float *image, int64_t first, i
             continue;
         }
         dst = zero(dst, s->left * pixel);
-        if (s->columns == 1 && s->planes == 1)
+        if (s->columns == 1 && (s->planes == 1 || s->groups == 1))
             memcpy(dst, image + y * size, (size_t)size * sizeof *dst);
         else if (s->columns == 1)
             sort_pixels(s, image + y * size, dst);

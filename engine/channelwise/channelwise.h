@@ -38,6 +38,8 @@ typedef struct tctl_channelwise_sums {
 
 typedef struct tctl_channelwise {
     void (*row)(const tctl_channelwise_row *);
+    /* The same with one x for all channels: x[terms[t] + p * x_step]. */
+    void (*shared_row)(const tctl_channelwise_row *);
     void (*sums)(const tctl_channelwise_sums *);
 } tctl_channelwise;
 

@@ -12,6 +12,7 @@
 #define VZERO()              _mm256_setzero_ps()
 #define VLOAD(p)             _mm256_loadu_ps(p)
 #define VSTORE(p, v)         _mm256_storeu_ps(p, v)
+#define VSPLAT(x)            _mm256_set1_ps(x)
 #define VFMA(a, b, c)        _mm256_fmadd_ps(a, b, c)
 #define VLOAD_TAIL(p, n)     _mm256_maskload_ps(p, first(n))
 #define VSTORE_TAIL(p, n, v) _mm256_maskstore_ps(p, first(n), v)

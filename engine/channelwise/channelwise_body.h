@@ -5,8 +5,8 @@
  *     CHANNELWISE_TABLE        the name of its table
  *     LANES                    floats per vector
  *     VEC                      the vector type
- *     VZERO(), VLOAD(p), VSTORE(p, v), VFMA(a, b, c)      a * b + c, rounded once
- *     VLOAD_TAIL(p, n), VSTORE_TAIL(p, n, v)              the first n lanes, 0 < n < LANES
+ *     VZERO(), VLOAD(p), VSTORE(p, v), VSPLAT(x), VFMA(a, b, c)      a * b + c, rounded once
+ *     VLOAD_TAIL(p, n), VSTORE_TAIL(p, n, v)                         the first n lanes, 0 < n < LANES
  *
  * A tile keeps a vector of channels of several positions (or terms) in registers: as many chains as hide the latency
  * of an addition. Their number is a constant after inlining.
@@ -26,7 +26,7 @@
 #define INLINE static inline
 #endif
 
-enum { MAX_POSITIONS = 8, MAX_TERMS = 12 };
+enum { MAX_POSITIONS = 8, MAX_TERMS = 12, SHARED_POSITIONS = 6, SHARED_VECTORS = 2 };
 
 /* tail 0: a whole vector. */
 INLINE VEC load(const float *p, uint32_t tail)
@@ -101,6 +101,88 @@ static void row(const tctl_channelwise_row *r)
     }
 }
 
+/* ---- the same, one x for all channels ------------------------------------------------------------------ */
+
+/* What the chains of one position begin with, or where they end. */
+INLINE void begin_shared(const tctl_channelwise_row *r, const float *y, int64_t c, uint32_t tail,
+                         const int vectors, VEC sum[SHARED_VECTORS])
+{
+    const float *from = r->start == TCTL_GEMM_C ? y : r->bias + c;
+    UNROLL
+    for (int j = 0; j < vectors; j++)
+        sum[j] = r->start == TCTL_GEMM_ZERO ? VZERO() : load(from + j * LANES, j == vectors - 1 ? tail : 0);
+}
+
+/* `tail` cuts the last vector. */
+INLINE void shared_tile(const tctl_channelwise_row *r, int64_t p, int64_t c, uint32_t tail,
+                        const int positions, const int vectors)
+{
+    const ptrdiff_t step = r->x_step;
+    const int64_t weights_row = tctl_channelwise_stride(r->channels);
+    const float *x = r->x + p * step, *weights = r->weights + c;
+    float *y = r->y + p * r->y_step + c;
+    VEC sum[SHARED_POSITIONS][SHARED_VECTORS];
+    UNROLL
+    for (int i = 0; i < positions; i++)
+        begin_shared(r, y + i * r->y_step, c, tail, vectors, sum[i]);
+    for (int64_t t = 0; t < r->n_terms; t++, weights += weights_row) {
+        const float *from = x + r->terms[t];
+        VEC w[SHARED_VECTORS];
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            w[j] = VLOAD(weights + j * LANES);
+        UNROLL
+        for (int i = 0; i < positions; i++) {
+            const VEC one = VSPLAT(from[i * step]);
+            UNROLL
+            for (int j = 0; j < vectors; j++)
+                sum[i][j] = VFMA(one, w[j], sum[i][j]);
+        }
+    }
+    UNROLL
+    for (int i = 0; i < positions; i++) {
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            store(y + i * r->y_step + j * LANES, j == vectors - 1 ? tail : 0, sum[i][j]);
+    }
+}
+
+#define SHARED_TILE(n, v)                                                                                    \
+    static void shared_tile_##n##_##v(const tctl_channelwise_row *r, int64_t p, int64_t c, uint32_t tail)    \
+    {                                                                                                        \
+        shared_tile(r, p, c, tail, n, v);                                                                    \
+    }
+SHARED_TILE(1, 1)
+SHARED_TILE(2, 1)
+SHARED_TILE(3, 1)
+SHARED_TILE(4, 1)
+SHARED_TILE(5, 1)
+SHARED_TILE(6, 1)
+SHARED_TILE(1, 2)
+SHARED_TILE(2, 2)
+SHARED_TILE(3, 2)
+SHARED_TILE(4, 2)
+SHARED_TILE(5, 2)
+SHARED_TILE(6, 2)
+
+static row_tile_fn *const shared_tiles[SHARED_VECTORS][SHARED_POSITIONS] = {
+    {shared_tile_1_1, shared_tile_2_1, shared_tile_3_1, shared_tile_4_1, shared_tile_5_1, shared_tile_6_1},
+    {shared_tile_1_2, shared_tile_2_2, shared_tile_3_2, shared_tile_4_2, shared_tile_5_2, shared_tile_6_2}};
+
+static void shared_row(const tctl_channelwise_row *r)
+{
+    const int64_t parts = (r->n + SHARED_POSITIONS - 1) / SHARED_POSITIONS;
+    for (int64_t i = 0; i < parts; i++) {
+        const int64_t p = r->n * i / parts, positions = r->n * (i + 1) / parts - p;
+        for (int64_t c = 0; c < r->channels; c += SHARED_VECTORS * LANES) {
+            const int64_t left = r->channels - c;
+            const int vectors = left > LANES ? 2 : 1;
+            const uint32_t tail = left < vectors * LANES ? (uint32_t)(left % LANES) : 0;
+            shared_tiles[vectors - 1][positions - 1](r, p, c, tail);
+        }
+    }
+}
+
 /* ---- chains over positions ----------------------------------------------------------------------------- */
 
 /* `terms` terms from t on, a vector of channels from c on. */
@@ -165,4 +247,4 @@ static void sums(const tctl_channelwise_sums *s)
     }
 }
 
-const tctl_channelwise CHANNELWISE_TABLE = {row, sums};
+const tctl_channelwise CHANNELWISE_TABLE = {row, shared_row, sums};

@@ -13,6 +13,7 @@
 #define VZERO()              vdupq_n_f32(0)
 #define VLOAD(p)             vld1q_f32(p)
 #define VSTORE(p, v)         vst1q_f32(p, v)
+#define VSPLAT(x)            vdupq_n_f32(x)
 #define VFMA(a, b, c)        vfmaq_f32(c, a, b)
 #define VLOAD_TAIL(p, n)     load_first(p, n)
 #define VSTORE_TAIL(p, n, v) store_first(p, n, v)

@@ -11,6 +11,7 @@
 #define VZERO()              0.0f
 #define VLOAD(p)             (*(p))
 #define VSTORE(p, v)         (*(p) = (v))
+#define VSPLAT(x)            (x)
 #define VFMA(a, b, c)        fmaf(a, b, c)
 #define VLOAD_TAIL(p, n)     ((void)(n), *(p))
 #define VSTORE_TAIL(p, n, v) ((void)(n), *(p) = (v))
