@@ -74,10 +74,8 @@ static size_t scratch_floats(const tctl_op_site *site, const tctl_conv *c)
     const int64_t taps = c->window.kernel * c->window.kernel;
     size_t forward = (size_t)c->row_grain * tctl_patches_stride(c->k);
     size_t input = (size_t)c->phase_grain * (tctl_patches_stride(taps * c->out_group) + (size_t)c->in_group);
-    if (c->strips)
-        forward = tctl_strips_band_floats(&c->forward, c->forward.rows);
-    if (c->strips_back)
-        input = tctl_strips_band_floats(&c->input_gradient, c->input_gradient.rows);
+    forward = max_size(forward, tctl_strips_scratch_floats(&c->forward));
+    input = max_size(input, tctl_strips_scratch_floats(&c->input_gradient));
     if (c->channelwise)
         forward = tctl_conv_channelwise_scratch_floats(&c->channelwise_plan);
     if (c->channelwise_back)
@@ -89,15 +87,17 @@ static bool plan_strips(const tctl_op_site *site, tctl_conv *c)
 {
     const tctl_window *w = &c->window;
     c->strips = !c->direct && !c->channelwise_weights && w->out_width >= TCTL_STRIPS_MIN_WIDTH;
-    c->strips_back = !c->direct && !c->channelwise_back && w->width >= TCTL_STRIPS_MIN_WIDTH &&
-                     w->stride == 1 && w->pad <= w->dilation * (w->kernel - 1);
+    c->strips_back =
+        !c->direct && !c->channelwise_back && w->stride == 1 && w->pad <= w->dilation * (w->kernel - 1);
     if (c->strips_back &&
         !tctl_strips_input_gradient(site->arena, w, c->out_group, c->groups, &c->input_gradient))
         return false;
-    if (!c->strips)
+    if (c->direct || c->channelwise_weights)
         return true;
     if (!tctl_strips_forward(site->arena, w, c->in_group, c->groups, &c->forward))
         return false;
+    if (!c->strips)
+        return true;
     const int64_t most = clamp(TCTL_CONV_LEAF_ROWS / w->out_width, 1, c->forward.rows);
     const int64_t parts = (w->out_height + most - 1) / most;
     c->weight_rows = (w->out_height + parts - 1) / parts;
@@ -205,8 +205,9 @@ static void forward_direct(void *arg, uint64_t chunk, uint32_t thread)
 bool tctl_conv_sums(const tctl_operation *self, uint32_t max_batch, uint32_t threads)
 {
     const tctl_conv *c = self->plan;
-    return c->strips && !c->channelwise && c->forward.rows == c->window.out_height &&
-           c->leaves.per_unit == 1 && tctl_leaves_units(&c->leaves, max_batch) >= 2 * (int64_t)threads;
+    return c->strips && !c->channelwise && c->forward.images == 0 &&
+           c->forward.rows == c->window.out_height && c->leaves.per_unit == 1 &&
+           tctl_leaves_units(&c->leaves, max_batch) >= 2 * (int64_t)threads;
 }
 
 static void add_sums(const tctl_strips_job *job, int64_t image, const float *out)
@@ -232,7 +233,7 @@ void tctl_conv_forward(const tctl_op_call *call)
         int64_t chunks = (rows + c->row_grain - 1) / c->row_grain;
         chunks *= (c->out + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS;
         tctl_pool_run(call->pool, (uint64_t)chunks, forward_direct, &copy);
-    } else if (c->strips) {
+    } else if (tctl_strips_can(&c->forward, call->n)) {
         const tctl_strips_job job = {.call = call,
                                      .strips = &c->forward,
                                      .x = call->self->x[0],

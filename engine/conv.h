@@ -36,7 +36,8 @@ typedef struct tctl_conv {
     bool direct; /* patches are the pixels themselves: 1 x 1, stride 1, no pad, one group */
     bool channelwise, channelwise_weights, channelwise_back; /* for y, dweight and dx: conv_channelwise.h */
     tctl_conv_channelwise channelwise_plan;
-    bool strips, strips_back; /* the image is read where it lies: strips.h; else through gathered patches */
+    bool strips,
+        strips_back; /* for dweight and dx the image is read where it lies (strips.h), not gathered patches */
     tctl_strips forward, input_gradient;
     int64_t weight_rows; /* rows of outputs whose terms are added at once to dweight, with strips */
     const ptrdiff_t *weight_segments; /* [weight_rows]: where each begins in its band */

@@ -194,7 +194,7 @@ void tctl_conv_input_gradient(const tctl_op_call *call)
         int64_t chunks = (rows + c->phase_grain - 1) / c->phase_grain;
         chunks *= (c->in + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS;
         tctl_pool_run(call->pool, (uint64_t)chunks, multiply_direct, &copy);
-    } else if (c->strips_back) {
+    } else if (tctl_strips_can(&c->input_gradient, call->n)) {
         const tctl_strips_job job = {.call = call,
                                      .strips = &c->input_gradient,
                                      .x = call->self->dy,
