@@ -15,6 +15,7 @@ enum {
     MAX_ROWS = 768,
     DIRECT_ROWS = 96,      /* without patches */
     TILE_FLOATS = 1 << 14, /* dweight of one chunk */
+    STRIP_TILE_FLOATS = 40960,
     MAX_UNIT_GROUPS = 16,
     MAX_PARTIAL_FLOATS = 1 << 22
 };
@@ -37,9 +38,9 @@ static int64_t rows_for(int64_t k)
 }
 
 /* Rows of dweight per chunk: equal parts, so that the last is not a sliver. */
-static int64_t rows_of_weights(int64_t k, int64_t columns)
+static int64_t rows_of_weights(int64_t k, int64_t columns, int64_t floats)
 {
-    int64_t most = clamp(TILE_FLOATS / columns, 6, k < 6 ? 6 : k), parts = (k + most - 1) / most;
+    int64_t most = clamp(floats / columns, 6, k < 6 ? 6 : k), parts = (k + most - 1) / most;
     return ((k + parts - 1) / parts + 5) / 6 * 6;
 }
 
@@ -59,7 +60,7 @@ static size_t shared_floats(const tctl_op_site *site, const tctl_conv *c)
 static size_t weight_scratch(const tctl_op_site *site, const tctl_conv *c)
 {
     const size_t slots = tctl_tree_slots(&c->leaves, tctl_leaves_units(&c->leaves, site->max_batch));
-    const size_t sums = slots * (size_t)(c->k_grain * (c->out / c->weight_groups));
+    const size_t sums = slots * (size_t)(c->k_grain * c->weight_columns);
     if (c->channelwise_weights)
         return sums + tctl_conv_channelwise_scratch_floats(&c->channelwise_plan);
     if (c->strips)
@@ -117,6 +118,26 @@ static bool plan_channelwise(const tctl_op_site *site, tctl_conv *c)
     return tctl_conv_channelwise_plan(site->arena, w, c->in, c->out, c->groups, &c->channelwise_plan);
 }
 
+/* How dweight is cut. With strips a chunk has few columns, since each chunk packs its columns of dy; without, few rows,
+ * since each gathers its rows' part of the patches. */
+static void plan_weights(const tctl_op_site *site, tctl_conv *c)
+{
+    const int64_t panel = (int64_t)tctl_gemm_panel_columns(site->simd);
+    c->weight_groups = c->channelwise_weights ? 1 : c->groups;
+    c->weight_columns = c->out / c->weight_groups;
+    c->k_grain = c->k;
+    if (c->strips && c->k * c->weight_columns > TILE_FLOATS) {
+        const int64_t columns = STRIP_TILE_FLOATS / c->k / panel * panel;
+        if (columns < c->weight_columns)
+            c->weight_columns = columns < panel ? panel : columns;
+        c->k_grain = rows_of_weights(c->k, c->weight_columns, STRIP_TILE_FLOATS);
+    } else if (!c->channelwise_weights) {
+        c->k_grain = rows_of_weights(c->k, c->weight_columns, TILE_FLOATS);
+    }
+    const int64_t columns = c->out / c->weight_groups;
+    c->weight_parts = (columns + c->weight_columns - 1) / c->weight_columns;
+}
+
 tctl_status tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_conv *c, tctl_error *err)
 {
     const tctl_window *w = &c->window;
@@ -128,12 +149,11 @@ tctl_status tctl_conv_plan(const tctl_op_site *site, tctl_operation *self, tctl_
     c->phase_grain = c->direct ? DIRECT_ROWS : rows_for(w->kernel * w->kernel * c->out_group);
     if (!plan_channelwise(site, c))
         return tctl_op_fail_memory(self, err);
-    c->k_grain = c->channelwise_weights ? c->k : rows_of_weights(c->k, c->out_group);
-    c->weight_groups = c->channelwise_weights ? 1 : c->groups;
     c->leaves = tctl_leaves_of(w->out_height, w->out_width);
     c->max_unit_groups = clamp(MAX_PARTIAL_FLOATS / (c->k * c->out), 1, MAX_UNIT_GROUPS);
     if (!plan_strips(site, c))
         return tctl_op_fail_memory(self, err);
+    plan_weights(site, c);
     self->plan = c;
     self->shared_floats = shared_floats(site, c);
     self->scratch_floats = scratch_floats(site, c);

@@ -40,12 +40,13 @@ typedef struct tctl_conv {
         strips_back; /* for dweight and dx the image is read where it lies (strips.h), not gathered patches */
     tctl_strips forward, input_gradient;
     int64_t weight_rows; /* rows of outputs whose terms are added at once to dweight, with strips */
-    const ptrdiff_t *weight_segments; /* [weight_rows]: where each begins in its band */
-    int64_t row_grain;                /* output rows of one chunk of the forward */
-    int64_t phase_grain;              /* input pixels of one chunk of the input gradient */
-    int64_t k_grain;                  /* rows of dweight of one chunk */
-    int64_t weight_groups;            /* parts of its columns, of which a chunk has one */
-    int64_t max_unit_groups;          /* partial sums of dweight that there is room for */
+    const ptrdiff_t *weight_segments;     /* [weight_rows]: where each begins in its band */
+    int64_t row_grain;                    /* output rows of one chunk of the forward */
+    int64_t phase_grain;                  /* input pixels of one chunk of the input gradient */
+    int64_t k_grain;                      /* rows of dweight of one chunk */
+    int64_t weight_columns, weight_parts; /* columns of dweight of one chunk; parts of a group that makes */
+    int64_t weight_groups;                /* 1 if a chunk takes all groups */
+    int64_t max_unit_groups;              /* partial sums of dweight that there is room for */
     tctl_leaves leaves;
 } tctl_conv;
 
@@ -70,13 +71,13 @@ bool tctl_conv_borrows(const tctl_simd *, tctl_operation *, uint32_t max_batch, 
 
 /* Rows of outputs of one sample, as terms of rows k0..k1-1 of dweight. */
 typedef struct tctl_conv_rows {
-    const float *band;    /* of the input (strips.h) */
-    const float *dy;      /* its first row of outputs */
-    int64_t dy_row, rows; /* floats between rows; how many: at most weight_rows */
-    int64_t k0, k1;
-    float *panel; /* room for [weight_rows * out_width][columns of a panel] */
+    const float *band;       /* of the input (strips.h) */
+    const float *dy;         /* the first column's first row of outputs */
+    int64_t dy_row, rows;    /* floats between rows; how many: at most weight_rows */
+    int64_t k0, k1, columns; /* of dweight */
+    float *panel;            /* room for [weight_rows * out_width][columns of a panel] */
 } tctl_conv_rows;
-/* Adds their terms to the chains in out[k1 - k0][out channels], or begins them. */
+/* Adds their terms to the chains in out[k1 - k0][columns], or begins them. */
 void tctl_conv_add_rows(const tctl_op_call *, const tctl_conv_rows *, float *out, bool begin);
 /* Units of samples that one chunk of the weight gradient sums to one partial sum: a power of two. */
 int64_t tctl_conv_units_of_run(const tctl_conv *, int64_t units);

@@ -80,7 +80,7 @@ static void add_image(const borrow_job *job, int64_t sample, const room *m, floa
     const float *band = tctl_strips_band(f, call->self->x[0] + sample * f->height * f->width * f->channels, 0,
                                          0, f->out_height, m->x);
     const float *dy = m->dy + b->pad * tctl_strips_band_row(b) + b->pad * b->channels;
-    tctl_conv_rows r = {.dy_row = tctl_strips_band_row(b), .k1 = c->k, .panel = m->panel};
+    tctl_conv_rows r = {.dy_row = tctl_strips_band_row(b), .k1 = c->k, .columns = c->out, .panel = m->panel};
     for (int64_t y = 0; y < f->out_height; y += r.rows) {
         r.rows = f->out_height - y < c->weight_rows ? f->out_height - y : c->weight_rows;
         r.band = band + y * f->stride * tctl_strips_band_row(f);

@@ -21,7 +21,7 @@ typedef struct weight_job {
 typedef struct share {
     const weight_job *job;
     const tctl_conv *c;
-    int64_t group, k0, k1, run;
+    int64_t group, column, columns, k0, k1, run; /* column: of all groups */
     float *slots;
     float *patches, *gemm_scratch; /* without strips */
     float *panel, *band;           /* with strips; the second also channel by channel */
@@ -43,12 +43,12 @@ static void multiply(const share *s, int64_t row0, int64_t row1, float *out, boo
     tctl_gemm_call product = {
         .simd = call->simd,
         .m = (size_t)(s->k1 - s->k0),
-        .n = (size_t)c->out_group,
+        .n = (size_t)s->columns,
         .k = (size_t)(row1 - row0),
         .a = a,
-        .b = {call->self->dy + row0 * c->out + s->group * c->out_group, (ptrdiff_t)c->out, 1},
+        .b = {call->self->dy + row0 * c->out + s->column, (ptrdiff_t)c->out, 1},
         .c = out,
-        .c_row = (size_t)c->out_group,
+        .c_row = (size_t)s->columns,
         .start = begin ? TCTL_GEMM_ZERO : TCTL_GEMM_C,
         .scratch = s->gemm_scratch,
     };
@@ -59,7 +59,7 @@ void tctl_conv_add_rows(const tctl_op_call *call, const tctl_conv_rows *r, float
 {
     const tctl_conv *c = call->self->plan;
     const tctl_strips *f = &c->forward;
-    const size_t n = (size_t)c->out_group, width = (size_t)f->out_width;
+    const size_t n = (size_t)r->columns, width = (size_t)f->out_width;
     for (size_t panel = 0; panel < tctl_gemm_panels(call->simd, n); panel++) {
         const size_t columns = tctl_gemm_panel_columns(call->simd), j = panel * columns;
         const size_t stride = tctl_gemm_panel_stride(call->simd, n, panel);
@@ -97,11 +97,12 @@ static void multiply_strips(const share *s, int64_t sample, int64_t row0, int64_
     const float *image = call->self->x[0] + sample * f->height * f->width * s->c->in;
     const float *dy = call->self->dy + (sample * f->out_height + row0) * f->out_width * s->c->out;
     const tctl_conv_rows r = {.band = tctl_strips_band(f, image, s->group, row0, rows, s->band),
-                              .dy = dy + s->group * s->c->out_group,
+                              .dy = dy + s->column,
                               .dy_row = f->out_width * s->c->out,
                               .rows = rows,
                               .k0 = s->k0,
                               .k1 = s->k1,
+                              .columns = s->columns,
                               .panel = s->panel};
     tctl_conv_add_rows(call, &r, out, begin);
 }
@@ -138,9 +139,8 @@ static void sum_run(const share *s)
 {
     const tctl_conv *c = s->c;
     const int64_t first = s->run * s->job->run, last = first + s->job->run;
-    const int64_t columns = c->out / c->weight_groups;
     tctl_tree tree;
-    tctl_tree_begin(&tree, s->slots, (size_t)((s->k1 - s->k0) * columns));
+    tctl_tree_begin(&tree, s->slots, (size_t)((s->k1 - s->k0) * s->columns));
     for (int64_t unit = first; unit < last && unit < s->job->units; unit++) {
         for (int64_t leaf = 0; leaf < c->leaves.per_unit; leaf++) {
             sum_leaf(s, unit, leaf, tctl_tree_slot(&tree));
@@ -149,24 +149,27 @@ static void sum_run(const share *s)
         tctl_tree_end_unit(&tree, &c->leaves);
     }
     const float *sums = tctl_tree_finish(&tree);
-    float *partial = s->job->call->shared + s->run * c->k * c->out + s->group * columns;
+    float *partial = s->job->call->shared + s->run * c->k * c->out + s->column;
     for (int64_t k = s->k0; k < s->k1; k++)
-        memcpy(partial + k * c->out, sums + (k - s->k0) * columns, (size_t)columns * sizeof *sums);
+        memcpy(partial + k * c->out, sums + (k - s->k0) * s->columns, (size_t)s->columns * sizeof *sums);
 }
 
-/* Chunk: (run, group, part of the rows). */
+/* Chunk: (run, group, part of the columns, part of the rows). */
 static void weight_chunk(void *arg, uint64_t chunk, uint32_t thread)
 {
     const weight_job *job = arg;
     const tctl_conv *c = job->call->self->plan;
-    const int64_t number = (int64_t)chunk, part = number % job->k_parts;
-    share s = {
-        .job = job, .c = c, .group = number / job->k_parts % c->weight_groups, .k0 = part * c->k_grain};
+    const int64_t number = (int64_t)chunk, part = number % job->k_parts, of_run = number / job->k_parts;
+    const int64_t group_columns = c->out / c->weight_groups, j = of_run % c->weight_parts * c->weight_columns;
+    share s = {.job = job, .c = c, .k0 = part * c->k_grain};
+    s.group = of_run / c->weight_parts % c->weight_groups;
+    s.column = s.group * group_columns + j;
+    s.columns = group_columns - j < c->weight_columns ? group_columns - j : c->weight_columns;
     s.k1 = s.k0 + c->k_grain < c->k ? s.k0 + c->k_grain : c->k;
-    s.run = number / job->k_parts / c->weight_groups;
+    s.run = of_run / c->weight_parts / c->weight_groups;
     s.slots = tctl_op_scratch(job->call, thread);
     const size_t slots = tctl_tree_slots(&c->leaves, job->units);
-    s.gemm_scratch = s.panel = s.slots + slots * (size_t)(c->k_grain * (c->out / c->weight_groups));
+    s.gemm_scratch = s.panel = s.slots + slots * (size_t)(c->k_grain * c->weight_columns);
     s.patches = s.gemm_scratch + tctl_gemm_scratch_floats(job->call->simd);
     s.band = s.panel;
     if (c->strips)
@@ -226,7 +229,8 @@ void tctl_conv_weight_gradient(const tctl_op_call *call)
     job.run = tctl_conv_units_of_run(c, job.units);
     job.runs = (job.units + job.run - 1) / job.run;
     job.k_parts = (c->k + c->k_grain - 1) / c->k_grain;
-    tctl_pool_run(call->pool, (uint64_t)(job.runs * c->weight_groups * job.k_parts), weight_chunk, &job);
+    tctl_pool_run(call->pool, (uint64_t)(job.runs * c->weight_groups * c->weight_parts * job.k_parts),
+                  weight_chunk, &job);
     tctl_conv_join_runs(call, call->shared, job.runs);
     if (c->bias) {
         tctl_column_sums sums = {.call = call,
