@@ -21,7 +21,8 @@
 enum {
     ROW_BLOCK = 240,      /* rows of A that a chunk packs at most: a multiple of every kernel's rows */
     COLUMN_BLOCK = 2048,  /* columns of B that are packed at once: a multiple of every panel */
-    DIRECT_PANELS = 4,    /* up to so many, packing A costs more than it saves */
+    DIRECT_PANELS = 4,    /* up to so many panels of B, a plain A is read where it lies */
+    SHORT_K = 64,         /* and up to so many terms */
     CHUNKS_PER_THREAD = 4 /* wanted, so that a slow thread does not hold up the others */
 };
 
@@ -183,6 +184,12 @@ static void cut(run *r, uint32_t threads)
     r->panels_per_part = divide_up(panels, min_size(column_parts, panels));
 }
 
+/* Whether packing A costs more than it saves: each row is read once for every panel. */
+static bool reads_in_place(const tctl_gemm_call *g, size_t panels)
+{
+    return panels == 1 || (g->a.column == 1 && (panels <= DIRECT_PANELS || g->k <= SHORT_K));
+}
+
 void tctl_gemm_run(const tctl_gemm_call *g, tctl_pool *pool)
 {
     const size_t columns = tctl_gemm_panel_columns(g->simd), k_block = g->simd->k_block;
@@ -190,7 +197,7 @@ void tctl_gemm_run(const tctl_gemm_call *g, tctl_pool *pool)
     run r = {.call = g, .packed_a = g->scratch + k_block * COLUMN_BLOCK};
     for (r.panel0 = 0; r.panel0 < panels; r.panel0 = r.panel1) {
         r.panel1 = min_size(r.panel0 + step, panels);
-        r.direct = g->a.column == 1 && r.panel1 - r.panel0 <= DIRECT_PANELS;
+        r.direct = reads_in_place(g, r.panel1 - r.panel0);
         cut(&r, tctl_pool_threads(pool));
         r.p0 = 0;
         do { /* once even for k = 0: the starts are written */
