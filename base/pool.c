@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See pool.h. A job is announced by raising `generation`; threads take chunks from an atomic counter. Waiting
- * threads spin for a short while before they sleep, because a training step announces many small jobs.
+ * See pool.h. One atomic word says which job is open and how many workers are in it: a worker joins a job by a
+ * compare-and-swap, takes chunks from an atomic counter until there are none, and leaves. The caller closes the job
+ * when no chunk is left and waits for those that are in it; one that is still asleep is not waited for. Waiting threads
+ * spin for a short while before they sleep, because a training step announces many small jobs.
+ *
+ * No wake-up is lost: who goes to sleep counts itself in first and looks at the word then; who changes the word looks
+ * for sleepers then. Both orders are sequentially consistent, so one of the two sees the other.
  */
 #include "base/pool.h"
 
@@ -25,13 +30,18 @@ struct tctl_pool {
     worker *workers; /* [n_threads - 1] */
     pthread_mutex_t mutex;
     pthread_cond_t work, done;
-    atomic_uint_fast64_t generation, next;
-    atomic_uint running; /* workers that have not finished the current job */
+    atomic_uint_fast64_t job;  /* its number * GENERATION + workers in it * ONE + OPEN */
+    atomic_uint_fast64_t next; /* chunk */
+    atomic_uint sleepers;      /* workers that wait for `work` */
+    atomic_bool awaited;       /* the caller waits for `done` */
     uint64_t n_chunks;
     tctl_chunk_fn *fn;
     void *arg;
+    uint32_t begun; /* workers that run; under the mutex */
     bool stop, busy;
 };
+
+enum { OPEN = 1, ONE = 2, GENERATION = 1 << 16, INSIDE = GENERATION - ONE };
 
 static void take_chunks(tctl_pool *pool, uint32_t thread)
 {
@@ -50,21 +60,42 @@ static void pause_cpu(void)
 #endif
 }
 
-/* Waits for a generation after `seen`; returns it. */
-static uint64_t await_work(tctl_pool *pool, uint64_t seen)
+/* Joins an open job other than number *seen, and writes its number there. */
+static bool join(tctl_pool *pool, uint64_t *seen)
+{
+    uint_fast64_t job = atomic_load(&pool->job);
+    while ((job & OPEN) && job / GENERATION != *seen) {
+        if (atomic_compare_exchange_weak(&pool->job, &job, job + ONE)) {
+            *seen = job / GENERATION;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void await_work(tctl_pool *pool, uint64_t *seen)
 {
     for (uint32_t i = 0; i < pool->spins; i++) {
-        uint64_t now = atomic_load_explicit(&pool->generation, memory_order_acquire);
-        if (now != seen)
-            return now;
+        if (join(pool, seen))
+            return;
         pause_cpu();
     }
     pthread_mutex_lock(&pool->mutex);
-    uint64_t now;
-    while ((now = atomic_load_explicit(&pool->generation, memory_order_acquire)) == seen)
+    atomic_fetch_add(&pool->sleepers, 1);
+    while (!join(pool, seen))
         pthread_cond_wait(&pool->work, &pool->mutex);
+    atomic_fetch_sub(&pool->sleepers, 1);
     pthread_mutex_unlock(&pool->mutex);
-    return now;
+}
+
+static void leave(tctl_pool *pool)
+{
+    uint_fast64_t before = atomic_fetch_sub(&pool->job, ONE);
+    if ((before & INSIDE) != ONE || !atomic_load(&pool->awaited))
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    pthread_cond_signal(&pool->done);
+    pthread_mutex_unlock(&pool->mutex);
 }
 
 static void *worker_main(void *arg)
@@ -72,38 +103,49 @@ static void *worker_main(void *arg)
     worker *self = arg;
     tctl_pool *pool = self->pool;
     uint64_t seen = 0;
+    pthread_mutex_lock(&pool->mutex);
+    pool->begun++;
+    pthread_cond_signal(&pool->done);
+    pthread_mutex_unlock(&pool->mutex);
     for (;;) {
-        seen = await_work(pool, seen);
+        await_work(pool, &seen);
         if (pool->stop)
             return NULL;
         take_chunks(pool, self->index);
-        if (atomic_fetch_sub_explicit(&pool->running, 1, memory_order_acq_rel) == 1) {
-            pthread_mutex_lock(&pool->mutex);
-            pthread_cond_signal(&pool->done);
-            pthread_mutex_unlock(&pool->mutex);
-        }
+        leave(pool);
     }
 }
 
-static void announce(tctl_pool *pool)
+/* Opens a job for `helpers` workers and more. */
+static void announce(tctl_pool *pool, uint64_t helpers)
 {
+    uint_fast64_t number = atomic_load_explicit(&pool->job, memory_order_relaxed) / GENERATION + 1;
+    atomic_store(&pool->job, number * GENERATION + OPEN);
+    uint32_t asleep = atomic_load(&pool->sleepers);
+    if (asleep == 0)
+        return;
     pthread_mutex_lock(&pool->mutex);
-    atomic_store_explicit(&pool->running, pool->n_started, memory_order_relaxed);
-    atomic_fetch_add_explicit(&pool->generation, 1, memory_order_release);
-    pthread_cond_broadcast(&pool->work);
+    if (helpers >= asleep)
+        pthread_cond_broadcast(&pool->work);
+    for (uint64_t i = 0; helpers < asleep && i < helpers; i++)
+        pthread_cond_signal(&pool->work);
     pthread_mutex_unlock(&pool->mutex);
 }
 
+/* Closes the job and waits for those that are in it. */
 static void await_done(tctl_pool *pool)
 {
+    atomic_fetch_and(&pool->job, ~(uint_fast64_t)OPEN);
     for (uint32_t i = 0; i < pool->spins; i++) {
-        if (atomic_load_explicit(&pool->running, memory_order_acquire) == 0)
+        if ((atomic_load_explicit(&pool->job, memory_order_acquire) & INSIDE) == 0)
             return;
         pause_cpu();
     }
     pthread_mutex_lock(&pool->mutex);
-    while (atomic_load_explicit(&pool->running, memory_order_acquire) != 0)
+    atomic_store(&pool->awaited, true);
+    while (atomic_load(&pool->job) & INSIDE)
         pthread_cond_wait(&pool->done, &pool->mutex);
+    atomic_store(&pool->awaited, false);
     pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -121,7 +163,7 @@ void tctl_pool_run(tctl_pool *pool, uint64_t n_chunks, tctl_chunk_fn *fn, void *
     pool->fn = fn;
     pool->arg = arg;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    announce(pool);
+    announce(pool, n_chunks - 1);
     take_chunks(pool, 0);
     await_done(pool);
     pool->busy = false;
@@ -137,7 +179,7 @@ void tctl_pool_destroy(tctl_pool *pool)
     if (!pool)
         return;
     pool->stop = true;
-    announce(pool);
+    announce(pool, pool->n_started);
     for (uint32_t i = 0; i < pool->n_started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     pthread_cond_destroy(&pool->done);
@@ -160,6 +202,15 @@ static int start_worker(tctl_pool *pool)
     if (error == 0)
         pool->n_started++;
     return error;
+}
+
+/* What a thread asks of the system at its start is not to fall into the first run. */
+static void await_begun(tctl_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    while (pool->begun < pool->n_started)
+        pthread_cond_wait(&pool->done, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
 }
 
 tctl_status tctl_pool_create(uint32_t n_threads, tctl_pool **ret, tctl_error *err)
@@ -189,6 +240,7 @@ tctl_status tctl_pool_create(uint32_t n_threads, tctl_pool **ret, tctl_error *er
             return status;
         }
     }
+    await_begun(pool);
     *ret = pool;
     return TCTL_OK;
 }

@@ -4,6 +4,14 @@
  *
  * The number of threads and which of them takes a chunk never show in a result: a chunk writes only what is
  * its own.
+ *
+ * A run with one thread is a loop: no atomic operation, no lock, no system call. With more, the calling thread and
+ * workers that are awake meet by atomic operations only. A thread that finds nothing to do spins for a short while
+ * (not if there are more threads than processors) and then sleeps in a condition variable; so the locks and the system
+ * calls of a run are a mutex and the futex behind it, when
+ *   - a worker has had nothing to do for so long that it goes to sleep,
+ *   - a run is announced and workers are asleep: they are woken, and not waited for if the chunks are done before,
+ *   - the caller has done all that is left and waits longer for a worker's last chunk.
  */
 #ifndef TCTL_BASE_POOL_H
 #define TCTL_BASE_POOL_H

@@ -194,6 +194,31 @@ static void the_affinity_is_what_counts(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof old, &old), 0);
 }
 
+static void count_up(void *arg, uint64_t chunk, uint32_t thread)
+{
+    (void)chunk;
+    (void)thread;
+    atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+/* Workers sleep by then, and some of them wake up when the job is over; the next one may be open already. */
+static void no_wake_up_is_lost_after_a_pause(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 2; threads <= 7; threads += 5) {
+        tctl_pool *pool = NULL;
+        assert_int_equal(tctl_pool_create(threads, &pool, NULL), TCTL_OK);
+        for (unsigned i = 0; i < 300; i++) {
+            atomic_uint done = 0;
+            if (i % 3 == 0)
+                usleep(300);
+            tctl_pool_run(pool, 2 + i % 9, count_up, &done);
+            assert_int_equal(atomic_load(&done), 2 + i % 9);
+        }
+        tctl_pool_destroy(pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +230,7 @@ int main(void)
 #ifndef SANITIZED
         cmocka_unit_test(threads_that_cannot_start_are_an_error),
 #endif
+        cmocka_unit_test(no_wake_up_is_lost_after_a_pause),
         cmocka_unit_test(the_affinity_is_what_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
