@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a convolution does for the batch-norm behind it (fuse.c). */
+/* What a convolution does for the batch-norms around it (fuse.c). */
 #ifndef TCTL_ENGINE_BATCHNORM_H
 #define TCTL_ENGINE_BATCHNORM_H
 
+#include "engine/math/norm.h"
 #include "engine/op.h"
+
+/* How the batch-norm makes its output, once its forward (or evaluation) has summed. */
+tctl_normalization tctl_batchnorm_normalization(const tctl_operation *);
 
 /* Adds the positions of one image to the sums of its leaf, of whole samples: images of a leaf in order, from its first. The
  * call's operation is the batch-norm. [any] */

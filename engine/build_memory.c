@@ -144,8 +144,8 @@ static void plan_output(layout *l, int32_t i)
     const int32_t source = self->sources[0];
     const bool in_place = (self->flags & TCTL_OP_IN_PLACE) && source >= 0 && l->values[source].readers == 1 &&
                           !(l->net->operations[source].flags & TCTL_OP_KEEPS_OUTPUT);
-    l->values[i].storage =
-        in_place ? l->values[source].storage : new_span(l, output_bytes(l, i), forward_moment(i));
+    const size_t bytes = self->flags & TCTL_OP_DEFERRED ? 0 : output_bytes(l, i);
+    l->values[i].storage = in_place ? l->values[source].storage : new_span(l, bytes, forward_moment(i));
     for (uint32_t j = 0; j < self->n_inputs; j++) {
         if (self->sources[j] < 0)
             continue;
@@ -249,7 +249,7 @@ static void bind_values(const layout *l)
             const int32_t source = self->sources[j];
             if (source < 0)
                 continue;
-            self->x[j] = at(l, l->values[source].storage);
+            self->x[j] = at(l, l->values[self->before ? self->before->sources[0] : source].storage);
             self->dx[j] = at(l, l->values[source].gradient);
         }
     }

@@ -230,6 +230,12 @@ bool tctl_conv_sums(const tctl_operation *self, uint32_t max_batch, uint32_t thr
            tctl_leaves_units(&c->leaves, max_batch) >= 2 * (int64_t)threads;
 }
 
+bool tctl_conv_normalizes(const tctl_operation *self)
+{
+    const tctl_conv *c = self->plan;
+    return self->lender && c->forward.pad > 0 && c->forward.images == 0;
+}
+
 static void add_sums(const tctl_strips_job *job, int64_t image, const float *out)
 {
     tctl_op_call call = *job->call;
@@ -254,7 +260,11 @@ void tctl_conv_forward(const tctl_op_call *call)
         chunks *= (c->out + TCTL_CONV_DIRECT_COLUMNS - 1) / TCTL_CONV_DIRECT_COLUMNS;
         tctl_pool_run(call->pool, (uint64_t)chunks, forward_direct, &copy);
     } else if (tctl_strips_can(&c->forward, call->n)) {
+        tctl_normalization before;
+        if (call->self->before)
+            before = tctl_batchnorm_normalization(call->self->before);
         const tctl_strips_job job = {.call = call,
+                                     .normalization = call->self->before ? &before : NULL,
                                      .strips = &c->forward,
                                      .x = call->self->x[0],
                                      .packed = call->shared,

@@ -64,6 +64,8 @@ void tctl_conv_weight_gradient(const tctl_op_call *);
 void tctl_conv_backward_borrowed(const tctl_op_call *);
 /* Whether the forward can sum the leaves of the batch-norm behind it. */
 bool tctl_conv_sums(const tctl_operation *, uint32_t max_batch, uint32_t threads);
+/* Whether forward and backward can normalize what they read. */
+bool tctl_conv_normalizes(const tctl_operation *);
 /* Whether the backward can be so, and should; then makes the room for it. */
 bool tctl_conv_borrows(const tctl_simd *, tctl_operation *, uint32_t max_batch, uint32_t threads);
 

@@ -13,7 +13,8 @@ enum { MAX_WEIGHTS = 1 << 15 };
 
 typedef struct borrow_job {
     const tctl_op_call *call;
-    tctl_op_call lender; /* the same call of the batch-norm */
+    tctl_op_call lender;       /* the same call of the batch-norm */
+    tctl_normalization before; /* of x; without channels: none */
     tctl_strips_job input;
     float *partials;
     int64_t units, run;
@@ -77,8 +78,10 @@ static void add_image(const borrow_job *job, int64_t sample, const room *m, floa
     const tctl_op_call *call = job->call;
     const tctl_conv *c = call->self->plan;
     const tctl_strips *f = &c->forward, *b = &c->input_gradient;
-    const float *band = tctl_strips_band(f, call->self->x[0] + sample * f->height * f->width * f->channels, 0,
-                                         0, f->out_height, m->x);
+    const float *image = call->self->x[0] + sample * f->height * f->width * f->channels;
+    const float *band = job->before.channels
+                            ? tctl_strips_band_of(f, call->simd, &job->before, image, 0, f->out_height, m->x)
+                            : tctl_strips_band(f, image, 0, 0, f->out_height, m->x);
     const float *dy = m->dy + b->pad * tctl_strips_band_row(b) + b->pad * b->channels;
     tctl_conv_rows r = {.dy_row = tctl_strips_band_row(b), .k1 = c->k, .columns = c->out, .panel = m->panel};
     for (int64_t y = 0; y < f->out_height; y += r.rows) {
@@ -144,6 +147,8 @@ void tctl_conv_backward_borrowed(const tctl_op_call *call)
                       .partials = call->shared + packed,
                       .units = tctl_leaves_units(&c->leaves, call->n)};
     job.lender.self = self->lender;
+    if (self->before)
+        job.before = tctl_batchnorm_normalization(self->before);
     job.run = tctl_conv_units_of_run(c, job.units);
     const int64_t runs = (job.units + job.run - 1) / job.run;
     if (self->dx[0])

@@ -3,7 +3,8 @@
  * Operators that are computed in one pass over memory: a batch-norm takes the ReLU and the max-pool behind it along, if
  * nobody else reads what is between them. Every element is computed by the same operations in the same order, so no bit
  * changes; what is between is never stored. An operator that was taken along becomes an alias of the one that took it. And
- * a convolution may make the gradient of the batch-norm behind it in pieces, when it needs them.
+ * convolutions help the batch-norms around them: they sum for the one behind, make its gradient in pieces when they need
+ * them, and normalize what they read from the one before.
  */
 #include "engine/build.h"
 #include "engine/conv.h"
@@ -87,6 +88,18 @@ static void help(tctl_network *net, int32_t i)
     }
 }
 
+/* The convolution behind a batch-norm normalizes what it reads. */
+static void defer(tctl_network *net, int32_t i)
+{
+    tctl_operation *self = &net->operations[i];
+    const int32_t next = only_reader(net, i);
+    if (next == NONE || net->operations[next].op != &tctl_op_conv || self->sources[0] < 0 ||
+        self->tail.pool || !tctl_conv_normalizes(&net->operations[next]))
+        return;
+    net->operations[next].before = self;
+    self->flags |= TCTL_OP_DEFERRED;
+}
+
 void tctl_build_fusions(tctl_network *net)
 {
     for (int32_t i = 0; i < (int32_t)net->n_operations; i++) {
@@ -95,5 +108,9 @@ void tctl_build_fusions(tctl_network *net)
         take_relu(net, i);
         take_pool(net, i);
         help(net, i);
+    }
+    for (int32_t i = 0; i < (int32_t)net->n_operations; i++) {
+        if (net->operations[i].op == &tctl_op_batchnorm)
+            defer(net, i);
     }
 }

@@ -70,6 +70,8 @@ typedef struct tctl_operation {
     /* filled by fuse.c */
     tctl_tail tail;
     const struct tctl_operation *summed; /* the batch-norm whose leaves are summed with the output (conv) */
+    const struct tctl_operation
+        *before; /* x is the x of this batch-norm, which is applied when x is read (conv) */
     const struct tctl_operation *lender; /* dy is NULL: made in pieces from this one's (conv_borrow.c) */
 
     /* bound by the builder; x of the network's input changes with each batch */
@@ -116,6 +118,7 @@ enum {
     TCTL_OP_ALIAS = 1u << 4,        /* y is x[0], perhaps under another shape; there is nothing to compute */
     TCTL_OP_TAKES_TOKENS = 1u << 5, /* its input is token numbers, call->tokens; there is no x */
     TCTL_OP_SUMMED = 1u << 6,       /* the operation before it sums its leaves (batchnorm) */
+    TCTL_OP_DEFERRED = 1u << 8,     /* y is never stored: the operation behind it computes it when it reads */
     TCTL_OP_LENDS = 1u << 7         /* its dx is never stored: the operation before it asks for pieces */
 };
 

@@ -90,7 +90,7 @@ static float *coefficient(const tctl_operation *self, int which)
     return (float *)self->saved + which * p->channels;
 }
 
-static tctl_normalization normalization_of(const tctl_operation *self)
+tctl_normalization tctl_batchnorm_normalization(const tctl_operation *self)
 {
     const plan *p = self->plan;
     return (tctl_normalization){.channels = p->channels,
@@ -131,7 +131,7 @@ static void set_coefficients(const tctl_operation *self)
 static void apply_range(const tctl_op_call *call, int64_t first, int64_t last, uint32_t thread)
 {
     (void)thread;
-    const tctl_normalization a = normalization_of(call->self);
+    const tctl_normalization a = tctl_batchnorm_normalization(call->self);
     const int64_t at = first * a.channels;
     tctl_norm_of(call->simd)->apply(&a, last - first, call->self->x[0] + at, call->self->y + at);
 }
@@ -141,7 +141,7 @@ static void apply_pool_range(const tctl_op_call *call, int64_t first, int64_t la
 {
     (void)thread;
     const tctl_operation *self = call->self;
-    const tctl_normalization a = normalization_of(self);
+    const tctl_normalization a = tctl_batchnorm_normalization(self);
     const tctl_window *w = self->tail.pool;
     const int64_t row = w->width * a.channels, out_row = w->out_width * a.channels;
     for (int64_t r = first; r < last; r++) {
@@ -156,6 +156,8 @@ static void apply(const tctl_op_call *call)
 {
     const plan *p = call->self->plan;
     const tctl_window *w = call->self->tail.pool;
+    if (call->self->flags & TCTL_OP_DEFERRED)
+        return;
     if (w)
         tctl_op_ranges(call, call->n * w->out_height, 1, apply_pool_range);
     else
@@ -264,7 +266,7 @@ static void spread_row(const tctl_op_call *call, int64_t image_row, float *out)
 static const float *gradient_at(const tctl_op_call *call, int64_t first, int64_t n, float *room)
 {
     const tctl_operation *self = call->self;
-    const tctl_normalization a = normalization_of(call->self);
+    const tctl_normalization a = tctl_batchnorm_normalization(call->self);
     const int64_t at = first * a.channels;
     if (self->tail.pool)
         spread_row(call, first / self->tail.pool->width, room);
@@ -292,7 +294,7 @@ void tctl_batchnorm_gradient(const tctl_op_call *call, int64_t first, int64_t n,
                              bool add)
 {
     const tctl_operation *self = call->self;
-    const tctl_normalization a = normalization_of(self);
+    const tctl_normalization a = tctl_batchnorm_normalization(self);
     tctl_norm_of(call->simd)
         ->gradient(&a, n, self->x[0] + first * a.channels, gradient_at(call, first, n, room),
                    coefficient(self, B), coefficient(self, D), dx, add);

@@ -145,6 +145,25 @@ const float *tctl_strips_band(const tctl_strips *s, const float *image, int64_t 
     return memory;
 }
 
+const float *tctl_strips_band_of(const tctl_strips *s, const tctl_simd *simd, const tctl_normalization *a,
+                                 const float *image, int64_t row0, int64_t rows, float *memory)
+{
+    const int64_t first = row0 * s->stride - s->pad, size = s->width * s->channels,
+                  border = s->pad * s->channels;
+    const int64_t end = first + (rows - 1) * s->stride + s->reach;
+    float *dst = memory;
+    for (int64_t y = first; y < end; y++, dst += size + 2 * border) {
+        if (y < 0 || y >= s->height) {
+            memset(dst, 0, (size_t)(size + 2 * border) * sizeof *dst);
+            continue;
+        }
+        memset(dst, 0, (size_t)border * sizeof *dst);
+        tctl_norm_of(simd)->apply(a, s->width, image + y * size, dst + border);
+        memset(dst + border + size, 0, (size_t)border * sizeof *dst);
+    }
+    return memory;
+}
+
 /* ---- the product --------------------------------------------------------------------------------------- */
 
 typedef struct bands {
@@ -247,7 +266,10 @@ static const float *compute_rows(const tctl_strips_job *job, int64_t image, int6
     const float *x = job->x + image * s->height * s->width * s->groups * s->channels;
     float *out = job->out + (image * s->out_height + row0) * s->out_width * s->groups * job->columns;
     for (int64_t g = 0; g < s->groups; g++) {
-        const float *band = tctl_strips_band(s, x, g, row0, rows, tctl_op_scratch(job->call, thread));
+        float *memory = tctl_op_scratch(job->call, thread);
+        const float *band = job->normalization ? tctl_strips_band_of(s, job->call->simd, job->normalization,
+                                                                     x, row0, rows, memory)
+                                               : tctl_strips_band(s, x, g, row0, rows, memory);
         tctl_strips_multiply(job, g, band, out, rows);
     }
     return out;

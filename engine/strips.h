@@ -12,6 +12,7 @@
 #ifndef TCTL_ENGINE_STRIPS_H
 #define TCTL_ENGINE_STRIPS_H
 
+#include "engine/math/norm.h"
 #include "engine/op.h"
 #include "engine/patches.h"
 
@@ -52,6 +53,9 @@ size_t tctl_strips_band_floats(const tctl_strips *, int64_t rows);
 /* The band of output rows row0..row0+rows-1 of one image and group: copied to `memory`, or where it lies. */
 const float *tctl_strips_band(const tctl_strips *, const float *image, int64_t group, int64_t row0,
                               int64_t rows, float *memory);
+/* The same of one group, of an image that is normalized while it is copied. The image needs a border. */
+const float *tctl_strips_band_of(const tctl_strips *, const tctl_simd *, const tctl_normalization *,
+                                 const float *image, int64_t row0, int64_t rows, float *memory);
 static inline ptrdiff_t tctl_strips_band_row(const tctl_strips *s)
 {
     return (ptrdiff_t)((s->width + 2 * s->pad) * s->channels);
@@ -65,6 +69,7 @@ struct tctl_strips_job {
     const tctl_op_call *call; /* its scratch has tctl_strips_scratch_floats for each thread */
     const tctl_strips *strips;
     const float *x, *packed;
+    const tctl_normalization *normalization; /* of x; NULL: none */
     float *out;
     int64_t columns; /* of a group */
     tctl_gemm_start start;

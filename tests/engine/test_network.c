@@ -296,6 +296,11 @@ static void batchnorm_takes_what_nobody_else_reads(void **state)
     net = create(find("batchnorm, relu, overlapping pool"));
     assert_true(is_taken(net, 2, 1) && !is_taken(net, 3, 1));
     tctl_network_destroy(net);
+    net = create(find("batchnorm between two convolutions"));
+    assert_ptr_equal(net->operations[3].before, &net->operations[1]); /* which stores nothing, so that */
+    assert_ptr_equal(net->operations[3].x[0], net->operations[0].y);  /* its input is read in its place */
+    assert_ptr_equal(net->operations[5].before, &net->operations[4]);
+    tctl_network_destroy(net);
     net = create(find("relu between two readers of batchnorm"));
     assert_true(!is_taken(net, 2, 1) && !net->operations[1].tail.relu);
     tctl_network_destroy(net);
