@@ -233,7 +233,7 @@ bool tctl_conv_sums(const tctl_operation *self, uint32_t max_batch, uint32_t thr
 bool tctl_conv_normalizes(const tctl_operation *self)
 {
     const tctl_conv *c = self->plan;
-    return self->lender && c->forward.pad > 0 && c->forward.images == 0;
+    return self->lender && !c->channelwise && c->forward.pad > 0 && c->forward.images == 0;
 }
 
 static void add_sums(const tctl_strips_job *job, int64_t image, const float *out)
