@@ -225,8 +225,9 @@ static void forward_direct(void *arg, uint64_t chunk, uint32_t thread)
 bool tctl_conv_sums(const tctl_operation *self, uint32_t max_batch, uint32_t threads)
 {
     const tctl_conv *c = self->plan;
-    return c->strips && !c->channelwise && c->forward.images == 0 &&
-           c->forward.rows == c->window.out_height && c->leaves.per_unit == 1 &&
+    const bool whole =
+        c->channelwise || (c->strips && c->forward.images == 0 && c->forward.rows == c->window.out_height);
+    return whole && c->leaves.per_unit == 1 &&
            tctl_leaves_units(&c->leaves, max_batch) >= 2 * (int64_t)threads;
 }
 
@@ -236,10 +237,10 @@ bool tctl_conv_normalizes(const tctl_operation *self)
     return self->lender && !c->channelwise && c->forward.pad > 0 && c->forward.images == 0;
 }
 
-static void add_sums(const tctl_strips_job *job, int64_t image, const float *out)
+static void add_sums(const tctl_op_call *conv, int64_t image, const float *out)
 {
-    tctl_op_call call = *job->call;
-    call.self = job->call->self->summed;
+    tctl_op_call call = *conv;
+    call.self = conv->self->summed;
     tctl_batchnorm_add_sums(&call, image, out);
 }
 
@@ -248,9 +249,10 @@ void tctl_conv_forward(const tctl_op_call *call)
     const tctl_conv *c = call->self->plan;
     const int64_t rows = call->n * c->window.out_height * c->window.out_width;
     const float *bias = c->bias ? call->self->param[1] : NULL;
+    tctl_conv_finish_fn *const finish = call->self->summed ? add_sums : NULL;
     tctl_op_call copy = *call;
     if (c->channelwise) {
-        tctl_conv_channelwise_forward(call, &c->channelwise_plan, bias);
+        tctl_conv_channelwise_forward(call, &c->channelwise_plan, bias, c->leaves.samples, finish);
         return;
     }
     tctl_pool_run(call->pool, (uint64_t)c->groups * tctl_gemm_panels(call->simd, (size_t)c->out_group),
@@ -273,7 +275,7 @@ void tctl_conv_forward(const tctl_op_call *call)
                                      .start = bias ? TCTL_GEMM_BIAS : TCTL_GEMM_ZERO,
                                      .bias = bias,
                                      .samples = c->leaves.samples,
-                                     .finish = call->self->summed ? add_sums : NULL};
+                                     .finish = finish};
         tctl_strips_run(&job);
     } else {
         tctl_op_ranges(call, rows, c->row_grain, forward_rows);

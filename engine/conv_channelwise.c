@@ -189,6 +189,8 @@ typedef struct job {
     const tctl_conv_channelwise *c;
     const float *bias;
     int64_t height, rows, parts; /* of the result */
+    int64_t samples;             /* images of a chunk, with `finish` */
+    tctl_conv_finish_fn *finish;
 } job;
 
 /* A small batch is cut more finely. */
@@ -213,14 +215,11 @@ static void pack_weights(const tctl_op_call *call, const tctl_conv_channelwise *
     }
 }
 
-/* Chunk: some rows of y of one image. */
-static void forward_chunk(void *arg, uint64_t chunk, uint32_t thread)
+/* Rows y0..y0+rows-1 of y of one image. */
+static void forward_rows(const job *j, int64_t image, int64_t y0, int64_t rows, uint32_t thread)
 {
-    const job *j = arg;
     const tctl_conv_channelwise *c = j->c;
     const tctl_window *w = &c->window;
-    const int64_t image = (int64_t)chunk / j->parts, y0 = (int64_t)chunk % j->parts * j->rows;
-    const int64_t rows = min_int(j->rows, j->height - y0);
     const float *x = j->call->self->x[0] + image * w->height * w->width * c->in;
     float *band = tctl_op_scratch(j->call, thread);
     tctl_spread_band(&c->x, x, y0 * w->stride - w->pad, band_rows(c, rows), band);
@@ -244,13 +243,39 @@ static void forward_chunk(void *arg, uint64_t chunk, uint32_t thread)
     }
 }
 
+/* Chunk: some rows of y of one image. */
+static void forward_chunk(void *arg, uint64_t chunk, uint32_t thread)
+{
+    const job *j = arg;
+    const int64_t y0 = (int64_t)chunk % j->parts * j->rows;
+    forward_rows(j, (int64_t)chunk / j->parts, y0, min_int(j->rows, j->height - y0), thread);
+}
+
+/* Chunk: some images. */
+static void forward_images(void *arg, uint64_t chunk, uint32_t thread)
+{
+    const job *j = arg;
+    const int64_t first = (int64_t)chunk * j->samples, last = min_int(first + j->samples, j->call->n);
+    const int64_t size = j->height * j->c->window.out_width * j->c->out;
+    for (int64_t i = first; i < last; i++) {
+        for (int64_t y = 0; y < j->height; y += j->rows)
+            forward_rows(j, i, y, min_int(j->rows, j->height - y), thread);
+        j->finish(j->call, i, j->call->self->y + i * size);
+    }
+}
+
 void tctl_conv_channelwise_forward(const tctl_op_call *call, const tctl_conv_channelwise *c,
-                                   const float *bias)
+                                   const float *bias, int64_t samples, tctl_conv_finish_fn *finish)
 {
     job j = plan_job(call, c, c->window.out_height, c->rows);
     j.bias = bias;
+    j.samples = samples;
+    j.finish = finish;
     pack_weights(call, c);
-    tctl_pool_run(call->pool, (uint64_t)(call->n * j.parts), forward_chunk, &j);
+    if (finish)
+        tctl_pool_run(call->pool, (uint64_t)divide_up(call->n, samples), forward_images, &j);
+    else
+        tctl_pool_run(call->pool, (uint64_t)(call->n * j.parts), forward_chunk, &j);
 }
 
 /* In the order of terms_back; a row of weights is what one output channel of each group gives to all inputs. */

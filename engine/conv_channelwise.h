@@ -41,7 +41,10 @@ bool tctl_conv_channelwise_plan(tctl_arena *, const tctl_window *, int64_t in, i
 size_t tctl_conv_channelwise_shared_floats(const tctl_conv_channelwise *);
 size_t tctl_conv_channelwise_scratch_floats(const tctl_conv_channelwise *);
 
-void tctl_conv_channelwise_forward(const tctl_op_call *, const tctl_conv_channelwise *, const float *bias);
+/* After each whole image, if `finish` is not NULL; a chunk is then `samples` images in a row. */
+typedef void tctl_conv_finish_fn(const tctl_op_call *, int64_t image, const float *y);
+void tctl_conv_channelwise_forward(const tctl_op_call *, const tctl_conv_channelwise *, const float *bias,
+                                   int64_t samples, tctl_conv_finish_fn *finish);
 void tctl_conv_channelwise_input_gradient(const tctl_op_call *, const tctl_conv_channelwise *);
 /* One leaf of dweight: positions first..last-1, whole rows. `memory`: its scratch. */
 void tctl_conv_channelwise_leaf(const tctl_op_call *, const tctl_conv_channelwise *, int64_t first,

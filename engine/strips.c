@@ -290,7 +290,7 @@ static void compute_samples(void *arg, uint64_t chunk, uint32_t thread)
     const tctl_strips_job *job = arg;
     const int64_t first = (int64_t)chunk * job->samples, last = min_int(first + job->samples, job->call->n);
     for (int64_t i = first; i < last; i++)
-        job->finish(job, i, compute_rows(job, i, 0, job->strips->out_height, thread));
+        job->finish(job->call, i, compute_rows(job, i, 0, job->strips->out_height, thread));
 }
 
 /* Chunk: some images together. */

@@ -61,11 +61,9 @@ static inline ptrdiff_t tctl_strips_band_row(const tctl_strips *s)
     return (ptrdiff_t)((s->width + 2 * s->pad) * s->channels);
 }
 
-typedef struct tctl_strips_job tctl_strips_job;
-
 /* What is computed with them: out[n, out_height, out_width, groups * columns] from x and packed panels of [segments * k],
  * group by group. */
-struct tctl_strips_job {
+typedef struct tctl_strips_job {
     const tctl_op_call *call; /* its scratch has tctl_strips_scratch_floats for each thread */
     const tctl_strips *strips;
     const float *x, *packed;
@@ -76,8 +74,8 @@ struct tctl_strips_job {
     const float *bias;
     /* With `finish`, a chunk is `samples` images in a row, and it is called after each of them; bands are whole images. */
     int64_t samples;
-    void (*finish)(const tctl_strips_job *, int64_t image, const float *out);
-};
+    void (*finish)(const tctl_op_call *, int64_t image, const float *out);
+} tctl_strips_job;
 void tctl_strips_run(const tctl_strips_job *);
 /* Floats that a thread's scratch must have. */
 size_t tctl_strips_scratch_floats(const tctl_strips *);
