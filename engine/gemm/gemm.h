@@ -13,7 +13,7 @@
  * caller has gathered. B is packed into panels, by the caller once for many products or inside the call.
  *
  * tctl_gemm is single-threaded: operators cut their work into chunks and call from inside them. tctl_gemm_run cuts a
- * large product itself. [any]
+ * large product itself: no operator calls it today, bench/gemm and the tests do. [any]
  */
 #ifndef TCTL_ENGINE_GEMM_H
 #define TCTL_ENGINE_GEMM_H
