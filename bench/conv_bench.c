@@ -9,18 +9,15 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/num.h"
 #include "base/pool.h"
+#include "bench/duel.h"
 #include "bench/rival_conv.h"
 #include "engine/conv.h"
 
-enum { ROUNDS = 9, ARGUMENTS = 9 };
+enum { ARGUMENTS = 9 };
 
-/* Threads of a library may spin for a while after its work; the other side is not to pay for that. */
-static const struct timespec pause_between = {0, 40000000};
-static const double seconds_of_a_round = 0.06;
 static const double tolerance = 1e-3; /* of the largest number, between two orders of one sum */
 
 typedef struct bench {
@@ -31,29 +28,11 @@ typedef struct bench {
     bench_rival_conv *rival;
 } bench;
 
-static double now(int threads)
-{
-    struct timespec t;
-    clock_gettime(threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static float *numbers(size_t n)
-{
-    float *out = aligned_alloc(64, (n + 15) / 16 * 64);
-    if (!out) {
-        fprintf(stderr, "bench_conv: out of memory\n");
-        exit(1);
-    }
-    for (size_t i = 0; i < n; i++)
-        out[i] = (float)(i * 2654435761u % 2001) / 1000.0f - 1.0f;
-    return out;
-}
-
 /* ---- the two sides ------------------------------------------------------------------------------------- */
 
-static void by_us(const bench *b)
+static void by_us(const void *arg)
 {
+    const bench *b = arg;
     if (b->problem.direction == BENCH_FORWARD)
         tctl_conv_forward(&b->call);
     else if (b->problem.direction == BENCH_INPUT)
@@ -62,44 +41,25 @@ static void by_us(const bench *b)
         tctl_conv_weight_gradient(&b->call);
 }
 
-static void by_rival(const bench *b)
+static void by_rival(const void *arg)
 {
+    const bench *b = arg;
     bench_rival_conv_run(b->rival);
-}
-
-static double rate_of(const bench *b, void (*side)(const bench *))
-{
-    const bench_convolution *p = &b->problem;
-    const double work = 2e-9 * (double)(p->batch * p->out_height * p->out_width * p->out) *
-                        (double)(p->kernel * p->kernel * p->in / p->groups);
-    nanosleep(&pause_between, NULL);
-    side(b);
-    double start = now(b->threads), time;
-    int n = 0;
-    do {
-        side(b);
-        n++;
-        time = now(b->threads) - start;
-    } while (time < seconds_of_a_round);
-    return work * n / time;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void measure(const bench *b, const char *version)
 {
-    double ours[ROUNDS], theirs[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        ours[i] = rate_of(b, by_us);
-        theirs[i] = rate_of(b, by_rival);
-    }
-    qsort(ours, ROUNDS, sizeof *ours, compare);
-    qsort(theirs, ROUNDS, sizeof *theirs, compare);
-    printf("%.2f %.2f %s\n", ours[ROUNDS / 2], theirs[ROUNDS / 2], version);
+    const bench_convolution *p = &b->problem;
+    const bench_duel duel = {.ours = by_us,
+                             .rival = by_rival,
+                             .arg = b,
+                             .threads = b->threads,
+                             .work = 2e-9 * (double)(p->batch * p->out_height * p->out_width * p->out) *
+                                     (double)(p->kernel * p->kernel * p->in / p->groups),
+                             .seconds = 0.06};
+    double ours, rival;
+    bench_fight(&duel, &ours, &rival);
+    printf("%.2f %.2f %s\n", ours, rival, version);
 }
 
 /* Both write the same array, one after the other. */
@@ -112,7 +72,7 @@ static bool agree(const bench *b)
     float *const results[] = {[BENCH_FORWARD] = p->y, [BENCH_INPUT] = p->x, [BENCH_WEIGHT] = p->weight};
     const size_t n = counts[p->direction];
     const float *result = results[p->direction];
-    float *first = numbers(n);
+    float *first = bench_numbers(n);
     by_us(b);
     memcpy(first, result, n * sizeof *first);
     by_rival(b);
@@ -160,9 +120,9 @@ static void bind_memory(bench *b)
 {
     bench_convolution *p = &b->problem;
     tctl_operation *self = &b->operation;
-    p->x = numbers((size_t)(p->batch * tctl_shape_count(&self->in[0])));
-    p->y = numbers((size_t)(p->batch * tctl_shape_count(&self->out)));
-    p->weight = numbers((size_t)self->parameters[0].count);
+    p->x = bench_numbers((size_t)(p->batch * tctl_shape_count(&self->in[0])));
+    p->y = bench_numbers((size_t)(p->batch * tctl_shape_count(&self->out)));
+    p->weight = bench_numbers((size_t)self->parameters[0].count);
     self->x[0] = self->dx[0] = p->x;
     self->dy = self->y = p->y;
     self->param[0] = self->grad[0] = p->weight;
@@ -181,8 +141,8 @@ static void prepare(bench *b, const bench_rival *rival, tctl_arena *arena, tctl_
                              .n = b->problem.batch,
                              .pool = pool,
                              .simd = simd,
-                             .shared = numbers(b->operation.shared_floats),
-                             .scratch = numbers(stride * (size_t)b->threads),
+                             .shared = bench_numbers(b->operation.shared_floats),
+                             .scratch = bench_numbers(stride * (size_t)b->threads),
                              .scratch_stride = stride};
     b->rival = bench_rival_conv_create(rival, &b->problem);
 }

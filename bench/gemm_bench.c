@@ -7,37 +7,12 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/num.h"
 #include "base/pool.h"
+#include "bench/duel.h"
 #include "bench/rivals.h"
 #include "engine/gemm/gemm.h"
-
-enum { ROUNDS = 9 };
-
-/* Threads of a library may spin for a while after its work; the other side is not to pay for that. */
-static const struct timespec pause_between = {0, 40000000};
-static const double seconds_of_a_round = 0.08;
-
-static double now(int threads)
-{
-    struct timespec t;
-    clock_gettime(threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static float *numbers(size_t n)
-{
-    float *out = aligned_alloc(64, (n + 15) / 16 * 64);
-    if (!out) {
-        fprintf(stderr, "bench_gemm: out of memory\n");
-        exit(1);
-    }
-    for (size_t i = 0; i < n; i++)
-        out[i] = (float)(i * 2654435761u % 2001) / 1000.0f - 1.0f;
-    return out;
-}
 
 typedef struct bench {
     const bench_product *product;
@@ -47,48 +22,30 @@ typedef struct bench {
     int threads;
 } bench;
 
-static void by_us(const bench *b)
+static void by_us(const void *arg)
 {
+    const bench *b = arg;
     tctl_gemm_run(&b->call, b->pool);
 }
 
-static void by_rival(const bench *b)
+static void by_rival(const void *arg)
 {
+    const bench *b = arg;
     b->rival->multiply(b->rival, b->product);
-}
-
-static double rate_of(const bench *b, void (*side)(const bench *))
-{
-    const bench_product *p = b->product;
-    const double work = 2e-9 * (double)p->m * (double)p->n * (double)p->k;
-    nanosleep(&pause_between, NULL);
-    side(b);
-    double start = now(b->threads), time;
-    int n = 0;
-    do {
-        side(b);
-        n++;
-        time = now(b->threads) - start;
-    } while (time < seconds_of_a_round);
-    return work * n / time;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void measure(const bench *b)
 {
-    double ours[ROUNDS], theirs[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        ours[i] = rate_of(b, by_us);
-        theirs[i] = rate_of(b, by_rival);
-    }
-    qsort(ours, ROUNDS, sizeof *ours, compare);
-    qsort(theirs, ROUNDS, sizeof *theirs, compare);
-    printf("%.2f %.2f %s\n", ours[ROUNDS / 2], theirs[ROUNDS / 2], b->rival->version);
+    const bench_product *p = b->product;
+    const bench_duel duel = {.ours = by_us,
+                             .rival = by_rival,
+                             .arg = b,
+                             .threads = b->threads,
+                             .work = 2e-9 * (double)p->m * (double)p->n * (double)p->k,
+                             .seconds = 0.08};
+    double ours, rival;
+    bench_fight(&duel, &ours, &rival);
+    printf("%.2f %.2f %s\n", ours, rival, b->rival->version);
 }
 
 static bool read_arguments(char **argv, int *threads, bench_product *p)
@@ -127,10 +84,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_gemm: %s\n", err.message);
         return 1;
     }
-    float *a = numbers(p.m * p.k), *matrix_b = numbers(p.k * p.n);
+    float *a = bench_numbers(p.m * p.k), *matrix_b = bench_numbers(p.k * p.n);
     p.a = a;
     p.b = matrix_b;
-    p.c = numbers(p.m * p.n);
+    p.c = bench_numbers(p.m * p.n);
     b.call = (tctl_gemm_call){
         .simd = simd,
         .m = p.m,
@@ -140,7 +97,7 @@ int main(int argc, char **argv)
         .b = {matrix_b, p.transpose_b ? 1 : (ptrdiff_t)p.n, p.transpose_b ? (ptrdiff_t)p.k : 1},
         .c = p.c,
         .c_row = p.n,
-        .scratch = numbers(tctl_gemm_run_floats(simd, (uint32_t)b.threads)),
+        .scratch = bench_numbers(tctl_gemm_run_floats(simd, (uint32_t)b.threads)),
     };
     rival.set_threads(&rival, b.threads);
     measure(&b);
