@@ -3,24 +3,9 @@
 #include "engine/channelwise/channelwise.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "engine/vector/avx2.h"
 
 #define CHANNELWISE_TABLE tctl_channelwise_avx2
-#define LANES             8
-
-#define VEC                  __m256
-#define VZERO()              _mm256_setzero_ps()
-#define VLOAD(p)             _mm256_loadu_ps(p)
-#define VSTORE(p, v)         _mm256_storeu_ps(p, v)
-#define VSPLAT(x)            _mm256_set1_ps(x)
-#define VFMA(a, b, c)        _mm256_fmadd_ps(a, b, c)
-#define VLOAD_TAIL(p, n)     _mm256_maskload_ps(p, first(n))
-#define VSTORE_TAIL(p, n, v) _mm256_maskstore_ps(p, first(n), v)
-
-static inline __m256i first(uint32_t n)
-{
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
 
 #include "engine/channelwise/channelwise_body.h"
 #endif

@@ -1,30 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of channelwise.h: included by each channelwise_*.c after it has defined
- *
- *     CHANNELWISE_TABLE        the name of its table
- *     LANES                    floats per vector
- *     VEC                      the vector type
- *     VZERO(), VLOAD(p), VSTORE(p, v), VSPLAT(x), VFMA(a, b, c)      a * b + c, rounded once
- *     VLOAD_TAIL(p, n), VSTORE_TAIL(p, n, v)                         the first n lanes, 0 < n < LANES
+ * The functions of channelwise.h: included by each channelwise_*.c behind a header of engine/vector, and after it has
+ * defined CHANNELWISE_TABLE, the name of its table.
  *
  * A tile keeps a vector of channels of several positions (or terms) in registers: as many chains as hide the latency
  * of an addition. Their number is a constant after inlining.
  */
 #include "engine/channelwise/channelwise.h"
-
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
-#define UNROLL _Pragma("GCC unroll 16")
-#else
-#define UNROLL
-#endif
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
+#include "engine/vector/unroll.h"
 
 enum { MAX_POSITIONS = 8, MAX_TERMS = 12, SHARED_POSITIONS = 6, SHARED_VECTORS = 2 };
 

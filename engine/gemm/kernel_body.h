@@ -1,31 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The micro-kernel, written once: included by each kernel_*.c after it has defined
+ * The micro-kernel, written once: included by each kernel_*.c behind a header of engine/vector, and after it has defined
  *
  *     KERNEL_NAME              "avx2"; KERNEL_TABLE: tctl_simd_avx2
- *     LANES, ROWS, VECTORS     floats per vector; largest tile
+ *     ROWS, VECTORS            largest tile
  *     K_BLOCK                  rows of a panel that the loop nest takes at once
- *     VEC                      the vector type
- *     VZERO(), VLOAD(p), VSTORE(p, v), VSPLAT(x), VFMA(a, b, c)      a * b + c, rounded once
- *     VLOAD_TAIL(p, n), VSTORE_TAIL(p, n, v)                         the first n lanes, 0 < n < LANES
  *
  * A tile of r rows and v vectors holds its r * v accumulators in registers over the whole block of k. `rows` and
  * `vectors` are constants after inlining, so the loops over them unroll completely.
  */
 #include "engine/gemm/tile.h"
+#include "engine/vector/unroll.h"
 
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
-#define UNROLL _Pragma("GCC unroll 16")
-#else
-#define UNROLL
-#endif
 #if defined(__GNUC__)
-#define INLINE      static inline __attribute__((always_inline))
 #define PREFETCH(p) __builtin_prefetch(p, 1)
 #else
-#define INLINE      static inline
 #define PREFETCH(p) ((void)(p))
 #endif
 
