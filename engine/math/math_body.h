@@ -155,10 +155,7 @@ static inline row_vec larger(row_vec a, row_vec b)
 static float scale_and_find_largest(int64_t n, float scale, float *s)
 {
     float lanes[NORM_LANES];
-    for (int l = 0; l < NORM_LANES; l++)
-        lanes[l] = -INFINITY;
-    row_vec best, next;
-    memcpy(&best, lanes, sizeof best);
+    row_vec best = (row_vec){0} - INFINITY, next;
     int64_t at = 0;
     for (; at + NORM_LANES <= n; at += NORM_LANES) {
         memcpy(&next, s + at, sizeof next);
@@ -166,7 +163,8 @@ static float scale_and_find_largest(int64_t n, float scale, float *s)
         memcpy(s + at, &next, sizeof next);
         best = larger(best, next);
     }
-    memcpy(lanes, &best, sizeof best);
+    for (int l = 0; l < NORM_LANES; l++)
+        lanes[l] = best[l];
     for (int64_t j = at; j < n; j++) {
         s[j] *= scale;
         lanes[j - at] = s[j] > lanes[j - at] ? s[j] : lanes[j - at];
